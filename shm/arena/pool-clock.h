@@ -1,8 +1,8 @@
 #pragma once
 /*
  * The pool's clock, by which entries expire: time since the system booted, also while it was suspended, to within a
- * tick of the kernel's (1 to 10 ms). It is the same in all processes and costs no system call. Setting the wall clock
- * does not change it.
+ * tick of the kernel's (1 to 10 ms). It is the same in all processes and costs no system call, but for the exact time
+ * on some machines. Setting the wall clock does not change it.
  */
 #include <stdint.h>
 #include <time.h>
@@ -29,7 +29,10 @@ static inline uint64_t shm_clock_ns(const ShmArena *arena) {
         return shm_clock_of(arena, CLOCK_MONOTONIC_COARSE);
 }
 
-/* Between two ticks, too: 20 ns slower, and never behind shm_clock_ns(). */
+/*
+ * Between two ticks, too, and never behind shm_clock_ns(): 20 ns slower, or a system call where the kernel does not
+ * take its time from the processor (as by hpet or acpi_pm).
+ */
 static inline uint64_t shm_clock_exact_ns(const ShmArena *arena) {
         return shm_clock_of(arena, CLOCK_MONOTONIC);
 }
