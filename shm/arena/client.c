@@ -237,8 +237,11 @@ uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
 void shm_client_forget_holds(ShmArena *arena, uint32_t epoch) {
         /* ORDER: sc, pairs with shm_epoch_hold(); the epoch was closed before what clients have noted is read. */
         shm_fence_sc();
+        /* A look at entries that nobody used would give them pages. ORDER: rlx; after the fence. */
+        if (shm_load_rlx(&arena->header->epochs[epoch].held) == 0)
+                return;
         for (uint32_t i = 0; i < arena->n_records; i++)
-                /* ORDER: rlx; after the fence. Entries that nobody used are not written, to save their pages. */
+                /* ORDER: rlx; after the fence. */
                 if (shm_load_rlx(&arena->clients[i].holds) >> epoch & 1)
                         shm_client_release_hold(arena, i, epoch);
 }

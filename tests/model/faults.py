@@ -145,8 +145,9 @@ FAULTS = [
      '''        *ret_number = shm_epoch_number(id,''', '''        shm_client_forget_holds(arena, id);
         *ret_number = shm_epoch_number(id,'''),
     ('client: references are read before the epoch is closed', 'client/ref-reopen', 'shm/arena/client.c',
-     '''        shm_fence_sc();
-        for (''', '''        for ('''),
+     '        shm_fence_sc();\n        /* A look', '        /* A look'),
+    ('epoch: a reference is noted, and the epoch does not tell', 'client/ref-reopen', 'shm/epoch/epoch.c',
+     '        shm_store_rlx(&arena->header->epochs[number & 0xff].held, 1);\n', ''),
     ('epoch: a reference counts though the era is over', 'client/ref-reopen', 'shm/epoch/epoch.c',
      '        if (r)\n                shm_client_release_hold(', '        if (0)\n                shm_client_release_hold('),
     ('epoch: a reference is noted after the look at the era', 'client/ref-reopen', 'shm/epoch/epoch.c',

@@ -58,6 +58,22 @@ static void test_advance_ring(void **state) {
         }
 }
 
+/* Where nobody has references. */
+static void test_advance_takes_no_pages(void **state) {
+        ShmGeometry geometry = test_geometry();
+        uint64_t before;
+        uint32_t number;
+        TestArena t;
+
+        geometry.n_records = 1024;
+        test_arena_init(&t, &geometry);
+        before = shm_arena_resident_size(&t.arena);
+        assert_int_equal(shm_epoch_advance(&t.arena, &number), 0);
+        assert_int_equal(shm_arena_resident_size(&t.arena), before);
+        test_arena_deinit(&t);
+        (void) state;
+}
+
 static void set_revoked(TestArena *t, uint32_t id) {
         ShmRevoking revoking;
 
@@ -519,6 +535,7 @@ int main(void) {
                 WITH_ARENA(test_lease_closed),
                 WITH_ARENA(test_lease_empty),
                 WITH_ARENA(test_recover_advance),
+                cmocka_unit_test(test_advance_takes_no_pages),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
