@@ -81,7 +81,7 @@ MEASURES = {
     'soak': 'sessions that come and go in 16 MiB, a process killed each second: memory and latency over time',
     'map-counters': 'adding 1 by key, and by what was looked up before; two processes that add to one key',
     'map-limits': "taking a token of a key's bucket",
-    'map-expiry': "another process's calls before and while 1,000,000 entries expire within a second",
+    'map-expiry': "another process's calls before, while and after 1,000,000 entries expire within a second",
     'map-misses': 'requests that miss in caches with so much memory, of an access log and of Zipf\'s distribution',
     'map-evict': 'puts that evict, one by one: at a limit, and in a pool without memory left',
     'map-claims': 'claiming and computing a key; 8 processes that miss one; the next claim after a kill',
@@ -94,6 +94,7 @@ MISSES_MIB = [8, 16, 32, 64]
 # tslab alone: between these it is compared in the memory that another store takes
 MISSES_OWN_MIB = [8, 10, 12, 14, 16, 19, 22, 25, 28, 32, 36, 40, 45, 50, 54, 59, 64]
 EVICT_MIB = 16      # as in bench/web/evict.c
+EXPIRY = ['before', 'during', 'after']   # phases, as in bench/web/expiry.c
 INDEX_INSERTS = 10000000    # as in bench/web/index.c
 SOAK_SECONDS = 60
 SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, median', 'p99': 'latency, p99',
@@ -174,7 +175,7 @@ def cases():
 
 def store_cases():
     both = [f'{operation}_{size}_ns' for size in VALUE_SIZES for operation in ('put', 'get')]
-    expiry = [f'{when}_{p}_ns' for when in ('before', 'during') for p in ('p50', 'p99', 'p99.9', 'max')]
+    expiry = [f'{when}_{p}_ns' for when in EXPIRY for p in ('p50', 'p99', 'p99.9', 'max')]
     for name, metrics, contenders in [
             ('sessions', ['put_ns', 'get_ns'] + [f'handle_{o}_ns' for o in ('put', 'read', 'get', 'get_hot')], STORES),
             ('values', both, STORES),

@@ -194,7 +194,7 @@ class Report:
         self.tell(texts.EXPIRY)
         for case, label in ('map-expiry', 'private pool'), ('map-expiry-daemon', "a daemon's pool"):
             self.grid([(f'{p} {when}', case, f'{when}_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9')
-                       for when in ('before', 'during')], stores, title=label)
+                       for when in plan.EXPIRY], stores, title=label)
         self.caches()
 
     def uptime(self):

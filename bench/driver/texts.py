@@ -73,7 +73,7 @@ process adds to the same counter. A token bucket's limit.
 '''
 
 EXPIRY = '''
-A million entries expire within a second: another process's gets and puts before, and meanwhile.
+A million entries expire within a second: another process's gets and puts before, meanwhile, and after.
 '''
 
 MISSES = '''

@@ -1,9 +1,15 @@
 /*
  * 10^6 entries, of 64 bytes in all, expire evenly within one second. Another process puts and gets 1000 keys of its own
- * all the while: its calls before that second, while all entries are there, beside its calls in that second and the
- * next 750 ms, in which their memory goes back; then, how much of all bytes is left. With a daemon the daemon gives it
- * back, in a private pool these calls do.
+ * all the while: its calls in a second before, while all entries are there, in that second, and in the next 750 ms, by
+ * whose end their memory is back; then, how much of all bytes is left. With a daemon the daemon gives it back, in a
+ * private pool these calls do.
+ *
+ * The process begins to call long before its calls count: in its first 250 ms p99.9 is about twice as high as
+ * a second later. Other guests of the machine disturb moments, so the phases are compared by the median p99.9 of their
+ * quarters of a second, within a round, and the rounds' median counts: with 1000 entries in place of 10^6, whole phases
+ * of single rounds gave 0.4 to 2.3.
  */
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,9 +18,13 @@
 #define EXPIRY_ENTRIES 1000000
 #define EXPIRY_KEYS 1000
 #define EXPIRY_SIZE 128
-#define EXPIRY_TTL_MS 6000 /* the first entry's: time to put all, and to measure the other calls before */
+#define EXPIRY_ROUNDS 3
+#define EXPIRY_TTL_MS 5000 /* the first entry's: time to put all, and to measure the other calls before */
+#define EXPIRY_WARM_MS 1000
 #define EXPIRY_SECOND_MS 1000
-#define EXPIRY_QUIET_MS 1500 /* measured before the first one ends, and after */
+#define EXPIRY_PAUSE_MS 50
+#define EXPIRY_WINDOW_MS 250
+#define EXPIRY_WINDOWS 4 /* a phase has at most so many */
 #define EXPIRY_VALUE_SIZE 8
 
 static int64_t now_ms(void) {
@@ -22,6 +32,10 @@ static int64_t now_ms(void) {
 
         clock_gettime(CLOCK_MONOTONIC, &now);
         return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t expiry_first_call_ms(int64_t begin_ms) {
+        return begin_ms - EXPIRY_PAUSE_MS - EXPIRY_SECOND_MS - EXPIRY_WARM_MS;
 }
 
 static void expiry_fill(Web *web, int64_t begin_ms, uint32_t n) {
@@ -34,7 +48,7 @@ static void expiry_fill(Web *web, int64_t begin_ms, uint32_t n) {
 
                 web->store->put_ttl(&item, (uint32_t) (end_ms - now_ms()));
         }
-        if (now_ms() > begin_ms - EXPIRY_QUIET_MS)
+        if (now_ms() > expiry_first_call_ms(begin_ms))
                 bench_fail("putting the entries took too long");
 }
 
@@ -57,20 +71,42 @@ static void expiry_calls(Web *web, Histogram *h, int64_t until_ms) {
         } while (now_ms() < until_ms);
 }
 
-/* Returns the 99.9th percentile. */
-static double expiry_report(Web *web, const char *name, const Histogram *h) {
-        bench_latencies(&web->bench, name, h);
-        return clock_net_ns(&web->bench.clock, histogram_percentile(h, &web->bench.clock, 0.999));
-}
+typedef enum Phase {
+        WARM_UP, /* not reported */
+        BEFORE,
+        DURING,
+        AFTER,
+        N_PHASES,
+} Phase;
+
+static const struct {
+        const char *name;
+        uint32_t n_windows;
+} phases[N_PHASES] = {
+        [WARM_UP] = { NULL, EXPIRY_WARM_MS / EXPIRY_WINDOW_MS },
+        [BEFORE] = { "before", EXPIRY_SECOND_MS / EXPIRY_WINDOW_MS },
+        [DURING] = { "during", EXPIRY_SECOND_MS / EXPIRY_WINDOW_MS },
+        [AFTER] = { "after", 3 },
+};
 
 typedef struct Expiry {
         Web *web;
         uint32_t n;
         int64_t begin_ms;
         Barrier barrier;
-        Histogram *before, *during;
+        Histogram *calls[N_PHASES][EXPIRY_WINDOWS];
         uint64_t all_bytes, left_bytes;
 } Expiry;
+
+static void sleep_until(int64_t ms) {
+        while (now_ms() < ms)
+                nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static void expiry_phase(Expiry *shared, Phase phase, int64_t begin_ms) {
+        for (uint32_t i = 0; i < phases[phase].n_windows; i++)
+                expiry_calls(shared->web, shared->calls[phase][i], begin_ms + (i + 1) * EXPIRY_WINDOW_MS);
+}
 
 /* The first one's entries expire; the second one calls. */
 static void expiry_member(void *arg, uint32_t member) {
@@ -86,32 +122,59 @@ static void expiry_member(void *arg, uint32_t member) {
         web_each(web, web->store->put, EXPIRY_KEYS, EXPIRY_SIZE);
         barrier_wait(&shared->barrier);
         shared->all_bytes = web->store->bytes();
-        while (now_ms() < shared->begin_ms - EXPIRY_QUIET_MS)
-                nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-        expiry_calls(web, shared->before, shared->begin_ms - 50);
-        while (now_ms() < shared->begin_ms)
-                nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-        expiry_calls(web, shared->during, shared->begin_ms + EXPIRY_SECOND_MS + EXPIRY_QUIET_MS / 2);
+        sleep_until(expiry_first_call_ms(shared->begin_ms));
+        expiry_phase(shared, WARM_UP, expiry_first_call_ms(shared->begin_ms));
+        expiry_phase(shared, BEFORE, expiry_first_call_ms(shared->begin_ms) + EXPIRY_WARM_MS);
+        sleep_until(shared->begin_ms);
+        expiry_phase(shared, DURING, shared->begin_ms);
+        expiry_phase(shared, AFTER, shared->begin_ms + EXPIRY_SECOND_MS);
         shared->left_bytes = web->store->bytes();
 }
 
-void web_expiry(Web *web) {
-        Expiry *shared = bench_reserve(sizeof(*shared));
-        double before, during;
-
-        if (!web->store->put_ttl)
-                return;
+static void expiry_round(Web *web, Expiry *shared) {
         *shared = (Expiry){
                 .web = web,
                 .n = web->n < EXPIRY_ENTRIES ? (uint32_t) web->n : EXPIRY_ENTRIES,
                 .begin_ms = now_ms() + EXPIRY_TTL_MS,
                 .barrier = { .n = 2, .n_cpus = group_n_cpus() },
-                .before = histogram_new(),
-                .during = histogram_new(),
         };
+        for (Phase p = 0; p < N_PHASES; p++)
+                for (uint32_t i = 0; i < phases[p].n_windows; i++)
+                        shared->calls[p][i] = histogram_new();
         (void) group_run(2, true, expiry_member, shared);
-        before = expiry_report(web, "before", shared->before);
-        during = expiry_report(web, "during", shared->during);
-        web_metric(web, during / before, "p99.9_over_before");
-        web_metric(web, 100.0 * (double) shared->left_bytes / (double) shared->all_bytes, "left_percent");
+}
+
+/* Adds the phase's calls to all rounds' ones. Returns the median p99.9 of its windows, in nanoseconds. */
+static double expiry_tail(const Expiry *shared, Phase phase, Histogram *all) {
+        const Clock *clock = &shared->web->bench.clock;
+        double ns[EXPIRY_WINDOWS];
+
+        for (uint32_t i = 0; i < phases[phase].n_windows; i++) {
+                histogram_merge(all, shared->calls[phase][i]);
+                ns[i] = clock_net_ns(clock, histogram_percentile(shared->calls[phase][i], clock, 0.999));
+        }
+        return bench_median(ns, phases[phase].n_windows);
+}
+
+void web_expiry(Web *web) {
+        Expiry *shared = bench_reserve(sizeof(*shared));
+        uint32_t n_rounds = web->n_wanted ? 1 : EXPIRY_ROUNDS;
+        double ratios[EXPIRY_ROUNDS], tails[N_PHASES], left = 0;
+        Histogram *all[N_PHASES];
+
+        if (!web->store->put_ttl)
+                return;
+        for (Phase p = 0; p < N_PHASES; p++)
+                all[p] = histogram_new();
+        for (uint32_t round = 0; round < n_rounds; round++) {
+                expiry_round(web, shared);
+                for (Phase p = BEFORE; p < N_PHASES; p++)
+                        tails[p] = expiry_tail(shared, p, all[p]);
+                ratios[round] = fmax(tails[DURING], tails[AFTER]) / tails[BEFORE];
+                left = fmax(left, (double) shared->left_bytes / (double) shared->all_bytes);
+        }
+        for (Phase p = BEFORE; p < N_PHASES; p++)
+                bench_latencies(&web->bench, phases[p].name, all[p]);
+        web_metric(web, bench_median(ratios, n_rounds), "p99.9_over_before");
+        web_metric(web, 100 * left, "left_percent");
 }
