@@ -19,7 +19,7 @@ static inline uint32_t *shm_slot_tag(const ShmArena *arena, SlotId id) {
         return (uint32_t *) arena->tags + id.value; /* the tags of all slabs are one array */
 }
 
-/* What a look at the slot's object reads first. Any id will do: a prefetch allocates no page. */
+/* For a look at the slot's object that follows soon. Any id will do: a prefetch allocates no page. */
 static inline void shm_slot_prefetch(const ShmArena *arena, SlotId id) {
         __builtin_prefetch(shm_slot_tag(arena, id));
         __builtin_prefetch(&arena->lines[slot_id_slab(id)]);

@@ -198,19 +198,28 @@ static uint32_t slot_share(const ShmArena *arena, uint32_t class) {
         return SHM_SLAB_SIZE / arena->classes[class].n_slots;
 }
 
+/* The head has all of the rest, and a slot among those of chunks if their slabs have several. */
+static uint32_t head_short(const ShmArena *arena, uint32_t whole) {
+        const ShmClass *chunk = &arena->classes[chunk_class(arena)];
+
+        return chunk->n_slots > 1 && chunk->size > whole ? chunk->size : whole;
+}
+
 /* A head has all of the rest; or the class below it, and a small chunk has the bytes that are left then. */
-static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest) {
+static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest, bool is_short) {
         uint32_t class = shm_arena_class(arena, size + rest), whole = arena->classes[class].size;
         uint32_t less = class > 0 ? arena->classes[class - 1].size : 0, both,
                  share = slot_share(arena, class);
 
+        if (is_short)
+                return head_short(arena, whole);
         if (less <= size || whole <= SHM_CHAIN_WHOLE_MAX)
                 return whole;
         both = slot_share(arena, class - 1) + slot_share(arena, shm_arena_class(arena, rest - (less - size)));
         return both + share / SAVED_SHARE <= share ? less : whole;
 }
 
-/* What the words but the first add to a head that names n chunks; 0: a block takes less, or it has no room for them. */
+/* How much larger a head is for words that name n chunks; 0: a block takes less, or it has no room for them. */
 static uint32_t head_more(const ShmArena *arena, uint32_t size, uint32_t value_size, uint32_t n) {
         uint32_t more = n > 0 ? words_size(n - 1) : 0;
 
@@ -222,7 +231,8 @@ static uint32_t head_more(const ShmArena *arena, uint32_t size, uint32_t value_s
                        : 0;
 }
 
-uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
+uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size,
+                                   bool is_short) {
         uint32_t whole = (uint32_t) shm_leaf_size(key_size, value_size, 0), max = shm_arena_size_max(arena);
         uint32_t size = (uint32_t) shm_leaf_size(key_size, value_size, SHM_LEAF_CHAINED), split, full;
         Shape shape = chain_shape(arena);
@@ -236,7 +246,7 @@ uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uin
                                          shm_chain_inline;
 #endif
         full = size + head_more(arena, size + rest, value_size, n);
-        split = full + rest <= max ? head_split(arena, full, rest)
+        split = full + rest <= max ? head_split(arena, full, rest, is_short)
                                    : size + head_more(arena, size, value_size, n + (rest > 0));
         if (whole > max)
                 return split;

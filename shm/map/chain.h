@@ -18,16 +18,21 @@ extern uint32_t shm_chain_inline; /* bytes of the value in the head then */
 /* A leaf of this size or less is never in two pieces: a second one costs each get a cache miss. */
 #define SHM_CHAIN_WHOLE_MAX 816U
 
-/* The size that the head of a chain needs; 0: key and value are better one object. `key_size`: with a claim, if any. */
-uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size);
-static inline uint32_t shm_chain_head_size(const ShmArena *arena, uint32_t key_size, uint32_t value_size) {
+/*
+ * The size that the head of a chain needs; 0: key and value are better one object. `key_size`: with a claim, if any.
+ * Memory that is short is in empty slabs: each piece may need one of its own, so that there are as few as can be.
+ */
+uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size,
+                                   bool is_short);
+static inline uint32_t shm_chain_head_size(const ShmArena *arena, uint32_t key_size, uint32_t value_size,
+                                           bool is_short) {
 #ifndef SHM_STEP
         size_t whole = shm_leaf_size(key_size, value_size, 0);
 
         if (__builtin_expect(whole <= SHM_CHAIN_WHOLE_MAX && whole <= shm_arena_size_max(arena), 1))
                 return 0;
 #endif
-        return shm_chain_head_size_large(arena, key_size, value_size);
+        return shm_chain_head_size_large(arena, key_size, value_size, is_short);
 }
 
 /* Largest value of any entry in this arena, whatever the map allows. */

@@ -40,13 +40,15 @@ typedef struct NewLeaf {
 } NewLeaf;
 
 /* Says what the leaf will be. False: key or value has no room in the map. */
-static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put, NewLeaf *ret) {
+static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key,
+                                                            const ShmMapPut *put, bool is_short,
+                                                            NewLeaf *ret) {
         const ShmArena *arena = trie->arena;
         uint32_t key_max = (uint32_t) shm_map_key_max(arena), head_size = key->size, chained;
 
         if (__builtin_expect(put->claim != NULL, 0))
                 head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim is behind the key */
-        chained = shm_chain_head_size(arena, head_size, put->value_size);
+        chained = shm_chain_head_size(arena, head_size, put->value_size, is_short);
         if (key->size > key_max || put->value_size > value_max_option(&ret->evict.options) ||
             (chained && (head_size > key_max || put->value_size > shm_chain_size_max(arena))))
                 return false;
@@ -59,6 +61,14 @@ static bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut
         };
         ret->size = chained ?: shm_leaf_size(key->size, put->value_size, put->flags);
         return true;
+}
+
+/* There was no memory for the leaf. False: it cannot do with fewer slabs. */
+__attribute__((noinline, cold)) static bool leaf_plan_short(const ShmTrie *trie, const ShmMapKey *key,
+                                                            const ShmMapPut *put, NewLeaf *leaf) {
+        size_t before = leaf->size;
+
+        return leaf_plan(trie, key, put, true, leaf) && leaf->size > before;
 }
 
 static uint32_t leaf_room(const ShmTrie *trie, const NewLeaf *leaf) {
@@ -191,8 +201,11 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         return -EINVAL;
 }
 
-static bool is_same_size(const ShmMapLeaf *a, const ShmMapLeaf *b) {
-        return a->key_size == b->key_size && a->value_size == b->value_size && a->flags == b->flags;
+/* Of one size, chains may differ in what they cost: one may have been made with fewer pieces. */
+static bool is_same_size(const ShmTrie *trie, const NewLeaf *a, const ShmMapView *b) {
+        return a->head.key_size == b->head.key_size && a->head.value_size == b->head.value_size &&
+               a->head.flags == b->head.flags &&
+               (!(a->head.flags & SHM_LEAF_CHAINED) || leaf_room(trie, a) == b->room);
 }
 
 /* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
@@ -201,7 +214,7 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf,
         const ShmMapLeaf *head = &leaf->head;
         uint64_t cost;
 
-        if (old && !old->is_over && is_same_size(head, &old->head))
+        if (old && !old->is_over && is_same_size(trie, leaf, old))
                 return;
         cost = leaf_cost(trie, leaf);
         if (old)
@@ -325,7 +338,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         /* One by one: a compiler clears the whole by a string instruction, which takes 8 ns. */
         leaf.handle = 0;
         leaf.evict = (ShmEvict){ .options = shm_map_options(trie) };
-        if (!leaf_plan(trie, key, put, &leaf))
+        if (!leaf_plan(trie, key, put, false, &leaf))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);
         do {
@@ -339,7 +352,8 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 if (r == -ENOBUFS && shm_trie_settle_kept(actor))
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
-                 (r == -ENOMEM && shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++)));
+                 (r == -ENOMEM && (shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++) ||
+                                   leaf_plan_short(trie, key, put, &leaf))));
         if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         shm_tally_end(actor, trie);

@@ -277,6 +277,44 @@ static void test_map_sizes_in_few_classes(void **state) {
         }
 }
 
+/* An entry is replaced while a tenth more than its size is free, in whole slabs, though all of these are empty. */
+static void test_map_put_memory_short(void **state) {
+        enum { SLAB = 4096, SIZE_MAX_TRIED = 100000 };
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+        const struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20 };
+        uint8_t *big = malloc(SIZE_MAX_TRIED), *buffer = malloc(SIZE_MAX_TRIED);
+
+        assert_true(big && buffer);
+        for (size_t size = 1000; size <= SIZE_MAX_TRIED; size += size < 14000 ? 333 : 2777) {
+                tslab_handle handles[256];
+                struct tslab_map *map;
+                unsigned n = 0;
+
+                tslab_close(*state);
+                assert_int_equal(tslab_create((struct tslab **) state, &options), 0);
+                assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+                assert_int_equal(tslab_map_put(map, "k", 1, "old", 3, TSLAB_EPOCH_CURRENT), 0);
+                while (tslab_alloc(*state, SLAB, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
+                        n++;
+                for (size_t bytes = 0; bytes < size + size / 10; bytes += SLAB)
+                        assert_int_equal(tslab_free(*state, handles[--n]), 0);
+                fill_pattern(big, size, (unsigned) size);
+                assert_int_equal(tslab_map_put(map, "k", 1, big, size, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_get(map, "k", 1, buffer, SIZE_MAX_TRIED, NULL), size);
+                assert_memory_equal(buffer, big, size);
+                /* As much of the map's bytes goes as came, though the next leaf has other pieces. */
+                while (n > 0)
+                        assert_int_equal(tslab_free(*state, handles[--n]), 0);
+                assert_int_equal(tslab_map_put(map, "k", 1, big, size, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_delete(map, "k", 1), 0);
+                assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+                assert_int_equal(statistics.bytes, 0);
+                tslab_map_close(map);
+        }
+        free(big);
+        free(buffer);
+}
+
 /* Values whose chunks are named by one block, and by more: whole, and around the bytes where the next block begins. */
 static void test_map_blocks(void **state) {
         enum { CHUNK = 4096, N_FIRST = 511, BIG = 5 << 20 };
@@ -547,6 +585,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_get_delete, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_blocks, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_memory_short, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes_in_few_classes, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),

@@ -366,19 +366,17 @@ static void check_all_bytes(struct tslab *pool) {
 }
 
 /* The head, the chunks, and a block that names these if the head has no word for each. */
-static uint64_t entry_objects(const ShmArena *arena, uint32_t key, uint32_t value_size) {
-        const ShmMapLeaf head = { .key_size = sizeof(key),
-                                  .value_size = value_size,
-                                  .flags = SHM_LEAF_CHAINED };
-        uint32_t size = shm_chain_head_size(arena, sizeof(key), value_size), room, bytes, n_chunks;
+static uint64_t entry_objects(const ShmArena *arena, uint64_t version) {
+        ShmMapView view;
+        uint32_t size, bytes, n_chunks;
 
-        if (size == 0)
+        assert_int_equal(shm_map_view(arena, version, &view), 0);
+        if (!(view.head.flags & SHM_LEAF_CHAINED))
                 return 1;
-        room = arena->classes[shm_arena_class(arena, size)].size;
-        bytes = shm_chain_head_bytes(arena, &head, room);
-        n_chunks = (value_size - bytes + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
-        size = (uint32_t) shm_leaf_size(sizeof(key), value_size, SHM_LEAF_CHAINED);
-        return 1 + n_chunks + (n_chunks > 16 || size + (n_chunks - 1) * 8 + bytes > room);
+        bytes = shm_chain_head_bytes(arena, &view.head, view.room);
+        n_chunks = (view.head.value_size - bytes + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE;
+        size = (uint32_t) shm_leaf_size(view.head.key_size, view.head.value_size, SHM_LEAF_CHAINED);
+        return 1 + n_chunks + (n_chunks > 16 || size + (n_chunks - 1) * 8 + bytes > view.room);
 }
 
 /* The objects of its entries, beside its index. Nobody uses it any more. */
@@ -395,7 +393,7 @@ static uint64_t count_objects(const ShmArena *arena, struct tslab *pool) {
 
                 if (tslab_map_get_with(map, &key, sizeof(key), &none, 0, &info) == -ENOENT)
                         continue;
-                n += entry_objects(arena, key, (uint32_t) info.value_size);
+                n += entry_objects(arena, info.version);
                 n_large += info.value_size > VALUE_MAX_TESTED;
                 n_entries++;
         }
