@@ -101,7 +101,7 @@ SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, medi
         'lines': 'cache lines that all write'}
 SOAK_YARDSTICK = 'lines'
 CYCLE = ['get', 'replace', 'delete_and_put', 'put_new', 'delete']
-ROOM_SIZES = [65536, 262144, 1048576]
+ROOM_SIZES = [7168, 10240, 65536, 262144, 1048576]
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 

@@ -265,7 +265,7 @@ def store_targets(s):
         for size, name in (65536, '64 KiB'), (262144, '256 KiB'), (1048576, '1 MiB'):
             yield at_most(f'map {operation} of {name} over memcpy', over('map-values', 'memory', f'{operation}_{size}_ns'),
                           1.3, 'x')
-    for size, name in zip(plan.ROOM_SIZES, ('64 KiB', '256 KiB', '1 MiB')):
+    for size, name in zip(plan.ROOM_SIZES, ('7 KiB', '10 KiB', '64 KiB', '256 KiB', '1 MiB')):
         yield at_most(f'most free memory with which a put of {name} fails, over its size',
                       median('map-room', f'short_{size}'), 1.1, 'x')
     yield at_most('counter, add by key', median('map-counters', 'add_ns'), 60, 'ns')

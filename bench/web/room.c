@@ -1,6 +1,7 @@
 /*
  * The most free memory with which a put of a large value fails, over the value's size. A pool is filled with objects of
- * a page, then these are freed one by one until the put succeeds.
+ * a page, then these are freed one by one until the put succeeds. It replaces an entry: for a new one the index may
+ * need a slab.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,8 +25,11 @@ static uint32_t pool_fill(struct tslab *pool, tslab_handle *handles) {
 /* Frees objects until there is room for the value. Returns the bytes that were free when there was none yet. */
 static uint64_t short_bytes(struct tslab *pool, struct tslab_map *map, const Web *web, uint32_t size) {
         static tslab_handle handles[ROOM_POOL_BYTES / ROOM_PAGE];
-        uint32_t n = pool_fill(pool, handles), n_freed = 0;
+        uint32_t n, n_freed = 0;
 
+        if (tslab_map_put(map, "large", 5, web->value, 1, TSLAB_EPOCH_CURRENT) < 0)
+                bench_fail("no room for an entry");
+        n = pool_fill(pool, handles);
         while (tslab_map_put(map, "large", 5, web->value, size, TSLAB_EPOCH_CURRENT) == -ENOMEM) {
                 if (n_freed == n || tslab_free(pool, handles[n_freed]) < 0)
                         bench_fail("no room for %u bytes", size);
@@ -35,7 +39,7 @@ static uint64_t short_bytes(struct tslab *pool, struct tslab_map *map, const Web
 }
 
 void web_room(Web *web) {
-        static const uint32_t sizes[] = { 65536, 262144, 1048576 };
+        static const uint32_t sizes[] = { 7168, 10240, 65536, 262144, 1048576 };
         const struct tslab_options options = { .size = sizeof(options), .arena_bytes = ROOM_POOL_BYTES };
 
         if (web->store != &store_tslab)
