@@ -201,7 +201,7 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         return -EINVAL;
 }
 
-/* Of one size, chains may differ in what they cost: one may have been made with fewer pieces. */
+/* Two chains of one size may differ in what they cost: one may have been made with fewer pieces. */
 static bool is_same_size(const ShmTrie *trie, const NewLeaf *a, const ShmMapView *b) {
         return a->head.key_size == b->head.key_size && a->head.value_size == b->head.value_size &&
                a->head.flags == b->head.flags &&
