@@ -109,9 +109,9 @@ static CtlExit complain_key(const Entries *entries, const char *text, int error)
         case -ENOENT:
                 return complain("map '%s' has no key '%s'", entries->name, text);
         case -EUCLEAN:
-                return complain("map '%s': a stray write has damaged the value of key '%s'; put it again, or "
-                                "'delete' it",
-                                entries->name, text);
+                return complain(
+                        "map '%s': a stray write has damaged the value of key '%s'; a put replaces it",
+                        entries->name, text);
         default:
                 return complain_map(entries, error);
         }

@@ -101,7 +101,7 @@ class Map(MutableMapping[bytes, bytes]):
     ReadOnlyError in a pool opened as a reader, EpochClosedError and StaleError for the epoch, and the errors of
     attaching in a forked child (see Pool). All calls raise Error with EIDRM where an operator revoked the index of the
     maps: open the map again. Calls that read a value, pop() too, raise Error with EUCLEAN where a stray write has damaged
-    it: put or delete the key.
+    it; a put replaces it.
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
@@ -152,7 +152,7 @@ class Map(MutableMapping[bytes, bytes]):
         """The size of a value, where it is no error."""
         if size == -errno.EUCLEAN and not self.pool.stale:      # a pop in a forked child attaches it, too
             raise Error(errno.EUCLEAN, f'a stray write has damaged the value of key {bytes(key)!r} of map {self.name!r}; '
-                                       'put or delete it')
+                                       'a put replaces it')
         return check(size, 'a key')
 
     # Reading
@@ -259,7 +259,7 @@ class Map(MutableMapping[bytes, bytes]):
                 yield key, entry
         if damaged:
             raise Error(errno.EUCLEAN, f'a stray write has damaged the values of {len(damaged)} keys in map {self.name!r}; '
-                                       f'put or delete them, first {damaged[0]!r}')
+                                       f'puts replace them; the first is {damaged[0]!r}')
 
     def __iter__(self) -> Iterator[bytes]:
         return (key for key, _ in self._positions())

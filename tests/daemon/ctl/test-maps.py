@@ -145,7 +145,7 @@ class Maps(Case):
             done = self.run_ctl('keys', 'values', *options)
             self.assertEqual(done.returncode, 1)
             self.assertEqual(done.stderr, f"tslabctl: map 'values': a stray write has damaged the value of key '{key}'; "
-                                          "put it again, or 'delete' it\n")
+                                          "a put replaces it\n")
             keys = json.loads(done.stdout) if options else done.stdout.splitlines()
             self.assertEqual(len(set(keys)), N)
             self.assertIn(key, keys)
