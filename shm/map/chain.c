@@ -220,13 +220,15 @@ static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest, 
 }
 
 /* How much larger a head is for words that name n chunks; 0: a block takes less, or it has no room for them. */
-static uint32_t head_more(const ShmArena *arena, uint32_t size, uint32_t value_size, uint32_t n) {
+static uint32_t head_more(const ShmArena *arena, uint32_t size, uint32_t value_size, uint32_t n,
+                          bool is_short) {
         uint32_t more = n > 0 ? words_size(n - 1) : 0;
 
         if (n > HEAD_WORDS_MAX || size + more > shm_arena_size_max(arena))
                 return 0;
-        return slot_cost(arena, size + more) <= slot_cost(arena, size) + slot_cost(arena, words_size(n)) +
-                                                        value_size / WORDS_SHARE
+        return is_short || slot_cost(arena, size + more) <= slot_cost(arena, size) +
+                                                                    slot_cost(arena, words_size(n)) +
+                                                                    value_size / WORDS_SHARE
                        ? more
                        : 0;
 }
@@ -242,12 +244,14 @@ uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uin
         if (shm_chain_room)
                 return value_size <= shm_chain_room
                                ? 0
-                               : size + head_more(arena, size, value_size, n + (rest > shm_chain_inline)) +
+                               : size +
+                                         head_more(arena, size, value_size, n + (rest > shm_chain_inline),
+                                                   is_short) +
                                          shm_chain_inline;
 #endif
-        full = size + head_more(arena, size + rest, value_size, n);
+        full = size + head_more(arena, size + rest, value_size, n, is_short);
         split = full + rest <= max ? head_split(arena, full, rest, is_short)
-                                   : size + head_more(arena, size, value_size, n + (rest > 0));
+                                   : size + head_more(arena, size, value_size, n + (rest > 0), is_short);
         if (whole > max)
                 return split;
         return value_size < shape.room && split < arena->classes[shm_arena_class(arena, whole)].size ? split
