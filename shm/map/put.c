@@ -63,20 +63,25 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
         return true;
 }
 
-/* There was no memory for the leaf. False: it cannot do with fewer slabs. */
-__attribute__((noinline, cold)) static bool leaf_plan_short(const ShmTrie *trie, const ShmMapKey *key,
-                                                            const ShmMapPut *put, NewLeaf *leaf) {
-        size_t before = leaf->size;
-
-        return leaf_plan(trie, key, put, true, leaf) && leaf->size > before;
-}
-
 static uint32_t leaf_room(const ShmTrie *trie, const NewLeaf *leaf) {
         return trie->arena->classes[shm_arena_class(trie->arena, leaf->size)].size;
 }
 
 static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
         return shm_leaf_cost(trie->arena, &leaf->head, leaf_room(trie, leaf));
+}
+
+/* There was no memory for the leaf. False: it cannot do with fewer slabs, or takes more than the map's limit then. */
+__attribute__((noinline, cold)) static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie,
+                                                            const ShmMapKey *key, const ShmMapPut *put,
+                                                            NewLeaf *leaf) {
+        size_t before = leaf->size;
+
+        if (!leaf_plan(trie, key, put, true, leaf) || leaf->size <= before)
+                return false;
+        leaf->evict.cost = leaf_cost(trie, leaf);
+        return !shm_evict_is_wanted(trie, &leaf->evict.options) ||
+               shm_evict_for_put(actor, trie, &leaf->evict) == 0;
 }
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
@@ -353,7 +358,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
                  (r == -ENOMEM && (shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++) ||
-                                   leaf_plan_short(trie, key, put, &leaf))));
+                                   leaf_plan_short(actor, trie, key, put, &leaf))));
         if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         shm_tally_end(actor, trie);

@@ -316,6 +316,43 @@ static void test_map_put_memory_short(void **state) {
         free(buffer);
 }
 
+/* In fewer pieces a value takes more: where these exceed the map's limit, memory is still what the put lacks. */
+static void try_memory_short_limit(struct tslab *pool, uint64_t limit, int other_size) {
+        enum { SLAB = 4096 };
+        const struct tslab_map_options options = { .size = sizeof(options), .limit_bytes = limit };
+        static const uint8_t value[5632]; /* 5712 bytes in three pieces, 6144 in two */
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+        tslab_handle handles[256];
+        struct tslab_map *map;
+        unsigned n = 0;
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", &options), 0);
+        assert_int_equal(tslab_map_put(map, "k", 1, value, 4000, TSLAB_EPOCH_CURRENT), 0);
+        if (other_size > 0)
+                assert_int_equal(tslab_map_put(map, "o", 1, value, other_size, TSLAB_EPOCH_CURRENT), 0);
+        while (tslab_alloc(pool, SLAB, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
+                n++;
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(tslab_free(pool, handles[--n]), 0);
+        assert_int_equal(tslab_map_put(map, "k", 1, value, sizeof(value), TSLAB_EPOCH_CURRENT), -ENOMEM);
+        assert_int_equal(tslab_map_get(map, "k", 1, NULL, 0, NULL), -EMSGSIZE);
+        assert_int_equal(tslab_free(pool, handles[--n]), 0);
+        assert_int_equal(tslab_map_put(map, "k", 1, value, sizeof(value), TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+        assert_int_equal(statistics.failures, 1);
+        tslab_map_close(map);
+}
+
+static void test_map_put_memory_short_limit(void **state) {
+        const struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20 };
+
+        for (unsigned i = 0; i < 2; i++) {
+                tslab_close(*state);
+                assert_int_equal(tslab_create((struct tslab **) state, &options), 0);
+                try_memory_short_limit(*state, i == 0 ? 6000 : 10000, i == 0 ? 0 : 4000);
+        }
+}
+
 /* Values whose chunks are named by one block, and by more: whole, and around the bytes where the next block begins. */
 static void test_map_blocks(void **state) {
         enum { CHUNK = 4096, N_FIRST = 511, BIG = 5 << 20 };
@@ -587,6 +624,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_blocks, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_memory_short, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_memory_short_limit, map_pool_setup,
+                                                map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_sizes_in_few_classes, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),
