@@ -490,7 +490,10 @@ static bool read_handles(const ShmArena *arena, uint64_t owner, uint32_t off, ui
         return true;
 }
 
-/* Their tags, which changes under a lock would else wait for one by one: a seventh of a put of 64 KiB. */
+/*
+ * Their tags come together, where changes under a lock would wait for one after the other: a put of 64 KiB takes an
+ * eighth less in a program that uses its caches for other things, too, and 2 % more in one that does nothing else.
+ */
 static void free_chunks(ShmActor *actor, const uint64_t *handles, uint32_t n) {
         for (uint32_t i = 0; i < n; i++)
                 shm_slot_prefetch(actor->arena, shm_handle_slot(handles[i]));
