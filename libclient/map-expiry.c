@@ -5,8 +5,11 @@
  *
  * Invariants
  *   1. A call that does so is long, so few do. Each works for a slice of time, and the calls of its process that
- *      follow have as long for themselves. Shorter slices would be more long calls. A call that would fail for want
- *      of memory, or of room below its map's limit, works at once: entries that expired while nobody wrote may have it.
+ *      follow have as long for themselves. Shorter slices would be more long calls, and after each the next calls find
+ *      their caches cold: beside 10^6 entries that expire in a second, p99.99 of others is 30 to 50 us with slices of
+ *      1 ms, 270 with 250 us, and p99.9 is 1.3 in place of 1.5 of what it was before. A call that would fail for want
+ *      of memory, or of room below its map's limit, works at once, and not for long: entries that expired while nobody
+ *      wrote may have it.
  *   2. Of several such calls one works, and the others sleep for a slice: its memory is for them, too. None waits for
  *      a dead process, and each gives up after some slices.
  *
@@ -25,11 +28,12 @@
 #include "shm/map/expiry.h"
 
 #define EXPIRY_SLABS 128 /* looked at between two looks at the clock: two slabs whose entries are over */
-#define EXPIRY_SLICE_USEC 250
+#define SLICE_USEC 1000
+#define URGENT_SLICE_USEC 250 /* a call that would fail has so long */
 #define SLICES_MAX 64 /* for one call: others may take the memory of entries that it deletes */
 
 /* -EBUSY: somebody else is at control work; the attach errors. */
-static int run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
+static int run_slice(struct tslab *pool, uint64_t now_ms, uint64_t until_usec) {
         ShmActor control;
         int r;
 
@@ -37,7 +41,7 @@ static int run_slice(struct tslab *pool, uint64_t now_ms, uint64_t now_usec) {
         if (r)
                 return r;
         while (!shm_expiry_step(&control, now_ms, EXPIRY_SLABS))
-                if (proto_now_usec() - now_usec >= EXPIRY_SLICE_USEC)
+                if (proto_now_usec() >= until_usec)
                         break;
         control_end(pool);
         return 0;
@@ -52,20 +56,20 @@ void pool_run_expiry_slow(struct tslab *pool) {
         /* ORDER: rlx; two threads at once do no harm. */
         if (now_usec < shm_load_rlx(next) || pool_begin(pool) < 0)
                 return;
-        (void) run_slice(pool, now_ms, now_usec);
-        shm_store_rlx(next, proto_now_usec() + EXPIRY_SLICE_USEC); /* ORDER: rlx; as above. */
+        (void) run_slice(pool, now_ms, now_usec + SLICE_USEC);
+        shm_store_rlx(next, proto_now_usec() + SLICE_USEC); /* ORDER: rlx; as above. */
         pool_end(pool);
 }
 
 /* True: once more is worth it. Sleeps for as long if somebody else is at control work. */
 static bool run_slice_at_once(struct tslab *pool) {
-        const struct timespec slice = { .tv_nsec = EXPIRY_SLICE_USEC * 1000 };
+        const struct timespec slice = { .tv_nsec = URGENT_SLICE_USEC * 1000 };
         uint64_t now_ms;
         int r;
 
         if (!shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
                 return false;
-        r = run_slice(pool, now_ms, proto_now_usec());
+        r = run_slice(pool, now_ms, proto_deadline(URGENT_SLICE_USEC));
         if (r == -EBUSY && !control_owner_is_dead(pool)) {
                 nanosleep(&slice, NULL);
                 r = 0;
