@@ -109,6 +109,8 @@ static int parse_argument(Options *options, int c, char *ret_why) {
                 r = options_set(options, (OptionId) c, optarg, why);
                 if (r == -EINVAL)
                         (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "--%s: %.220s", option_name(c), why);
+                if (r == 0)
+                        options_override_variable((OptionId) c);
                 return r;
         }
 }
@@ -133,8 +135,9 @@ static int parse_arguments(Options *options, char *ret_why) {
 
 /*
  * The file overrides the environment, and the arguments override both. The arguments are also read first, for the path
- * of the file. systemd puts the settings of the file into the environment, too. The file comes first, so that a mistake
- * is reported with its line; config_read() removes the settings that it reads from the environment.
+ * of the file and the variables that count. systemd puts the settings of the file into the environment, too. The file
+ * comes first, so that a mistake is reported with its line; config_read() removes the settings that it reads from the
+ * environment.
  */
 static int load_options(Options *ret, char *ret_why) {
         Options arguments;

@@ -314,6 +314,12 @@ int options_set_environment(Options *options, char *ret_why) {
         return 0;
 }
 
+void options_override_variable(OptionId id) {
+        for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+                if (variables[i].id == id)
+                        (void) unsetenv(variables[i].name);
+}
+
 void options_set_trouble(Options *options, const char *why) {
         proto_text_clean(options->trouble, sizeof(options->trouble), why);
 }

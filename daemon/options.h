@@ -64,5 +64,7 @@ int options_set_variable(Options *options, const char *name, const char *value, 
 int options_set_environment(Options *options, char *ret_why);
 /* Sets `trouble`, as text that may go to any log or terminal. */
 void options_set_trouble(Options *options, const char *why);
+/* Removes the variable of an option that was given: it may be bad, and $TSLAB_POOL a path, as clients have it. */
+void options_override_variable(OptionId id);
 /* Checks the values against each other. */
 int options_check(const Options *options, char *ret_why);

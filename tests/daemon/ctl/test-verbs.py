@@ -108,7 +108,9 @@ class Usage(Case):
     def test_environment_pool(self):
         self.refused(2, ['$TSLAB_POOL', 'Web', '--pool'], 'status', env={'TSLAB_POOL': 'Web'})
         self.refused(1, 'web.sock', 'status', env={'TSLAB_POOL': 'web'})
-        # an option wins
+        # an option wins, in the daemon, too
+        self.start('web', TSLAB_POOL='/run/other.sock', TSLAB_SIZE='much')
+        self.text('status', TSLAB_POOL='web')
         self.refused(1, 'other.sock', 'status', '--pool', 'other', env={'TSLAB_POOL': 'Web'})
 
     def test_help(self):
