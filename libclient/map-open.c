@@ -26,6 +26,7 @@
 #include <time.h>
 
 #include "libclient/enter.h"
+#include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/map/options.h"
 
@@ -257,7 +258,7 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
         r = map_options_load(&o, sizeof(o), options);
         if (r || !are_options(&o))
                 return -EINVAL;
-        if (!*name || strlen(name) > TSLAB_MAP_NAME_MAX)
+        if (!*name || !proto_text_is_clean(name, TSLAB_MAP_NAME_MAX))
                 return -EINVAL;
         snprintf(root, sizeof(root), "map.%s", name);
 

@@ -25,6 +25,7 @@
 
 #include "libclient/map.h"
 #include "proto/deadline.h"
+#include "proto/text.h"
 #include "shm/arena/pool-clock.h"
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch.h"
@@ -225,14 +226,12 @@ static int check_others(struct tslab_near *near, uint64_t *ret_root) {
         return *ret_root && shm_cover_load(&pool->arena, *ret_root, &cover) == 0 ? -EBUSY : 0;
 }
 
-/* The label is for people: names can be longer than labels, or of bytes that labels cannot have. */
+/* The label is for people: a name that is longer is cut, between two characters. */
 static int lease_epoch(struct tslab_near *near, uint32_t *ret) {
         char label[TSLAB_LABEL_SIZE];
-        int r;
 
-        (void) snprintf(label, sizeof(label), "%.*s", (int) sizeof(label) - 1, near->root);
-        r = tslab_epoch_lease(near->map->pool, label, ret);
-        return r == -EINVAL ? tslab_epoch_lease(near->map->pool, "near", ret) : r;
+        proto_text_clean(label, sizeof(label), near->root);
+        return tslab_epoch_lease(near->map->pool, label, ret);
 }
 
 /* -E2BIG: the prefixes do not fit. */

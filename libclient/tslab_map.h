@@ -87,7 +87,7 @@ extern "C" {
 /* A map, open in this process. */
 struct tslab_map;
 
-#define TSLAB_MAP_NAME_MAX 43 /* bytes of a name */
+#define TSLAB_MAP_NAME_MAX 43 /* bytes of a name, which is UTF-8 without control characters */
 
 /* tslab_map_options.flags */
 #define TSLAB_MAP_EXISTING UINT32_C(1) /* do not create it */
@@ -123,7 +123,8 @@ struct tslab_map_options {
  * closes *ret with tslab_map_close(), before the pool. `options` may be NULL. Enters the daemon where an
  * epoch is to be reserved, and waits up to a second for other processes that do control work.
  *
- * -EINVAL      the name is empty or longer than 43 bytes; options are out of range, or of a later version
+ * -EINVAL      the name is empty, longer than 43 bytes or not printable text; options are out of range, or of a
+ *              later version
  * -ENOENT      there is none, and TSLAB_MAP_EXISTING is set or the pool was opened with TSLAB_READER
  * -EEXIST      there is one, and TSLAB_MAP_EXCLUSIVE is set
  * -EUCLEAN     the root of that name is no map; or the control or attach error of that name

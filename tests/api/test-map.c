@@ -44,6 +44,8 @@ static void test_map_open_flags(void **state) {
         name[TSLAB_MAP_NAME_MAX] = 0;
         assert_int_equal(tslab_map_open(&map, pool, name, &existing), -ENOENT);
         assert_int_equal(tslab_map_open(&map, pool, "", NULL), -EINVAL);
+        assert_int_equal(tslab_map_open(&map, pool, "new\nline", NULL), -EINVAL);
+        assert_int_equal(tslab_map_open(&map, pool, "caf\xe9", NULL), -EINVAL);
         assert_int_equal(tslab_map_open(&map, pool, name, &both), -EINVAL);
         assert_int_equal(tslab_map_open(&map, pool, name, &no_size), -EINVAL);
         assert_null(map);

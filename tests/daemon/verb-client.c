@@ -11,6 +11,7 @@
  *      put SIZE N      N values under keys 0 to N - 1 of a map, in a function of its own name
  *      delete 0 N      deletes them
  *      damage KEY 1    writes over the word of an entry in two pieces that names the second
+ *      mimic 0 N       gives the map N more roots, whose names differ in a control character
  *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
  */
@@ -139,6 +140,16 @@ static int damage_value(const Order *order) {
         return r;
 }
 
+static int mimic_map(const Order *order) {
+        char name[] = "map.values\1";
+        tslab_handle handle;
+        int r = tslab_root_get(order->pool, "map.values", &handle);
+
+        for (size_t i = 0; i < order->n && r == 0; i++, name[sizeof(name) - 2]++)
+                r = tslab_root_set(order->pool, name, 0, handle);
+        return r;
+}
+
 static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t key, const Order *order)) {
         struct tslab_map *map;
         int r;
@@ -189,6 +200,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return each_key(&order, delete_value);
         if (!strcmp(word, "damage"))
                 return damage_value(&order);
+        if (!strcmp(word, "mimic"))
+                return mimic_map(&order);
         if (!strcmp(word, "get"))
                 return each_key(&order, get_value);
         if (!strcmp(word, "lease"))

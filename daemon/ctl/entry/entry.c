@@ -11,6 +11,7 @@
 static CtlExit complain_map(const Entries *entries, int error) {
         switch (error) {
         case -ENOENT:
+        case -EINVAL: /* no map can have that name */
                 return complain("there is no map '%s' in this pool", entries->name);
         case -EIDRM:
                 return complain("map '%s' is no more: its index was revoked", entries->name);

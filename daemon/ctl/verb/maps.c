@@ -14,8 +14,9 @@
 
 static CtlExit admit_map(const char *name) {
         if (!*name || !proto_text_is_clean(name, PROTO_MAP_NAME_MAX))
-                return complain_usage("'%s' cannot be a map: these have names of 1 to %d bytes", name,
-                                      PROTO_MAP_NAME_MAX);
+                return complain_usage(
+                        "'%s' cannot be a map: these have names of 1 to %d bytes of printable text", name,
+                        PROTO_MAP_NAME_MAX);
         return CTL_DONE;
 }
 

@@ -108,7 +108,7 @@ class Map(MutableMapping[bytes, bytes]):
                  ttl: Optional[float] = None, limit_bytes: int = 0, value_max: int = 0, stale: float = 0,
                  evict: Optional[str] = None) -> None:
         """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
-        1 to 43 bytes, and takes one of the pool's 64 roots for good (Error with ENOSPC).
+        1 to 43 bytes of printable UTF-8, and takes one of the pool's 64 roots for good (Error with ENOSPC).
 
         The other arguments are of the map, and count where this call makes it: `ttl`, the lifetime of entries that are
         put without one (None: no end); `limit_bytes`, the memory that all entries may take (0: as much as there is);

@@ -64,6 +64,14 @@ class Maps(Case):
         self.assertIn(f'\ntslab_map_inserts_total{{pool="default",map="values"}} {N}\n', text)
         self.assertIn('# UNIT tslab_map_bytes bytes\n', text)
 
+    def test_names_alike(self):
+        """No two lines have the same labels: a scraper would refuse the whole page."""
+        self.fill()
+        self.assertEqual(self.client.do('mimic 0 2'), 'done')
+        self.assertEqual(self.one()['map'], 'values')
+        lines = [line.split()[0] for line in self.text('metrics').splitlines() if not line.startswith('#')]
+        self.assertEqual(len(set(lines)), len(lines))
+
     def test_top(self):
         self.fill()
         line = self.json('top', '--once', '-d', '0.1')
@@ -206,6 +214,7 @@ class Maps(Case):
         self.refused(1, "map 'values' has no key 'alice'", 'delete', 'values', 'alice')
         for verb in (['get', 'm', 'k'], ['put', 'm', 'k', 'v'], ['delete', 'm', 'k'], ['keys', 'm']):
             self.refused(1, "there is no map 'm'", *verb)
+            self.refused(1, "there is no map 'm?'", verb[0], 'm\n', *verb[2:])
             self.refused(1, 'no daemon', '--pool', 'web', *verb)
         self.refused(2, 'after a backslash', 'get', 'values', r'a\q')
         self.refused(2, "'put' takes --ttl alone", 'put', 'values', 'k', 'v', '--limit', '1')
