@@ -143,6 +143,23 @@ class Maps(Case):
         self.assertLessEqual({r'a\x20b\\c', r'\xc3\xbc'}, set(self.text('keys', 'values').splitlines()))
         self.assertEqual(self.text('get', 'values', r'\xc3\xbc'), 'x')
 
+    def test_keys_come_back(self):
+        """Each key that is shown, as text or JSON, is the key that get and delete find; no two are shown alike."""
+        self.fill()
+        self.client.do(f'delete 0 {N}')
+        written = ['\\\\x00', r'\x00', r'\\', '', r'\x22', '"', r'\x0a', r'\x5cn', '--', '--json', '-x', '\t', ' ', 'ü', r'\xff', "'"]
+        for i, key in enumerate(written):
+            self.text('put', 'values', '--', key, str(i))
+        shown = self.json('keys', 'values')
+        self.assertEqual(self.text('keys', 'values'), ''.join(f'{key}\n' for key in shown))
+        self.assertEqual(len(set(shown)), len(written) - 1)     # a quote is written in two ways
+        for key in shown:
+            self.assertTrue(key.isascii() and ' ' not in key)
+            i = int(self.text('get', 'values', '--', key))
+            self.assertEqual(self.text('get', 'values', '--', written[i]), str(i))
+            self.text('delete', 'values', '--', key)
+        self.assertEqual(self.json('keys', 'values'), [])
+
     def test_damaged(self):
         """A damaged value hides no other key, and is told."""
         self.fill()
