@@ -488,6 +488,7 @@ _public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
         ssize_t n = 0, k;
         int r;
 
+        static_assert(TSLAB_MAP_EPOCH_ALL == SHM_MAP_EPOCH_ALL, "passed on");
         if (epoch == TSLAB_EPOCH_CURRENT)
                 epoch = shm_epoch_current(&map->pool->arena);
         while (!scan.done) {

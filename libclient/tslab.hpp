@@ -540,6 +540,8 @@ class map {
         }
 
         size_t expire(uint32_t epoch) { return static_cast<size_t>(check(tslab_map_expire(raw_, epoch))); }
+        /* Deletes all entries, and with them claims and stale values. Returns how many entries there were. */
+        size_t clear() { return expire(TSLAB_MAP_EPOCH_ALL); }
         size_t count() const { return static_cast<size_t>(check(tslab_map_count(raw_))); }
 
         struct tslab_map_statistics statistics() const {

@@ -393,8 +393,8 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  * A claim belongs to the process that made it. It stands until
  *   - a put takes its place: tslab_map_replace() and tslab_map_put_with() with the claim's version, which fulfil it, or
  *     any other put, insert or add of the key;
- *   - it is deleted: by tslab_map_delete_version() with its version, which gives it up, or by tslab_map_delete(), which
- *     returns -ENOENT as for an absent key;
+ *   - it is deleted: by tslab_map_delete_version() with its version, which gives it up, by tslab_map_delete(), which
+ *     returns -ENOENT as for an absent key, or by tslab_map_expire();
  *   - the process ends, or closes the pool. Then the claim is free, and its waiters return within some milliseconds. A
  *     forked child is another process;
  *   - a daemon notices that the process executed another program, as tslab-arena(7) says: mostly within seconds;
@@ -430,10 +430,12 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
 int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                    uint32_t timeout_ms);
 
+#define TSLAB_MAP_EPOCH_ALL (UINT32_MAX - 1) /* for tslab_map_expire() */
+
 /*
- * Deletes all entries that are in an epoch and returns how many. Era 0 stands for all eras of the id. Walks
- * through the whole map, and also removes entries from the index that were revoked. An entry that is put
- * meanwhile may be missed; close the epoch first.
+ * Deletes all entries that are in an epoch and returns how many; claims and stale values go, too, and are not counted.
+ * Era 0 stands for all eras of the id, TSLAB_MAP_EPOCH_ALL for all epochs. Walks through the whole map, and removes
+ * entries from the index that were revoked. An entry that is put meanwhile may be missed; close the epoch first.
  *
  * -ENOBUFS, -EROFS, -EIDRM and the attach errors; some may have been deleted
  */

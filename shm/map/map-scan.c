@@ -118,6 +118,8 @@ typedef enum Fate {
 } Fate;
 
 static bool is_in_epoch(const ShmMapLeaf *head, uint32_t epoch) {
+        if (epoch == SHM_MAP_EPOCH_ALL)
+                return true;
         return (head->epoch & 0xff) == (epoch & 0xff) && (epoch >> 8 == 0 || head->epoch >> 8 == epoch >> 8);
 }
 

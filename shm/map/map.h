@@ -11,6 +11,7 @@
 #include "shm/map/trie.h"
 
 /* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
+#define SHM_MAP_EPOCH_ALL (UINT32_MAX - 1) /* for shm_map_expire() */
 #define SHM_MAPS_ROOT "tslab.maps"
 #define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
 typedef struct ShmMaps {
@@ -117,9 +118,9 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size);
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 
 /*
- * Deletes what is in an epoch (era 0: any era of that id), and forgets entries that are stale, among the next n_max
- * leaves, or fewer where many words of the index are empty. Returns how many it deleted; scan->done says whether there
- * are more leaves. -EIDRM, -ENOBUFS, -EROFS.
+ * Deletes what is in an epoch (era 0: any era of that id; SHM_MAP_EPOCH_ALL: any epoch), and forgets entries that are
+ * stale, among the next n_max leaves, or fewer where many words of the index are empty. Returns how many it deleted;
+ * scan->done says whether there are more leaves. -EIDRM, -ENOBUFS, -EROFS.
  */
 ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        uint32_t n_max);

@@ -263,6 +263,8 @@ void test_map() {
         map.for_each([&n](const std::string &, const tslab_cxx::map_entry &) { return ++n < 2; });
         CHECK(n == 2 && map.count() == 2 && map.statistics().entries == 2);
         CHECK(map.expire(p.epoch()) == 2 && map.count() == 0);
+        map.put("a", "b");
+        CHECK(map.claim("c")->is_ours && map.clear() == 1 && map.count() == 0 && map.claim("c")->is_ours);
         CHECK(error_of([](pool &q) { tslab_cxx::map(q, "m").put("a", "b", -1ms); }, p) == EINVAL);
         CHECK(error_of([](pool &q) { tslab_cxx::map(q, ""); }, p) == EINVAL);
 }

@@ -339,6 +339,30 @@ static void test_stale_value(void **state) {
         tslab_map_close(map);
 }
 
+/* Nothing of before comes back: no stale value, and no value that is computed now. */
+static void test_expire_all(void **state) {
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+        struct tslab_map *map = open_map(*state, 20, 100000);
+        struct tslab_map_info info;
+        tslab_handle version;
+        uint32_t epoch;
+        char back[8];
+
+        assert_int_equal(tslab_map_put(map, "key", 3, "stale", 5, EPOCH), 0);
+        sleep_ms(60);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 5);
+        assert_int_equal(tslab_map_add(map, "a", 1, 1, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
+        assert_int_equal(tslab_epoch_advance(*state, &epoch), 0);
+        assert_int_equal(tslab_map_add(map, "b", 1, 1, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
+        assert_int_equal(tslab_map_claim(map, "c", 1, EPOCH, &version), 0);
+        assert_int_equal(tslab_map_expire(map, TSLAB_MAP_EPOCH_ALL), 2);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), -ENOENT);
+        assert_int_equal(tslab_map_replace(map, "c", 1, version, "old", 3, EPOCH), -EAGAIN);
+        assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+        assert_int_equal(statistics.entries, 0);
+        tslab_map_close(map);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_claim_calls, map_pool_setup, map_pool_teardown),
@@ -351,6 +375,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_wait_close, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_one_computes, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_expire_all, map_pool_setup, map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map-claim", tests, NULL, NULL);

@@ -108,6 +108,22 @@ class Alone(unittest.TestCase):
         self.cache.clear()
         self.assertEqual((len(self.cache), other.get('a')), (0, b'1'))
 
+    def test_clear_beside_a_computation(self):
+        """Nothing that was made of the old data comes back: neither the value that is computed now, nor the stale one."""
+        cache = tslab.Cache(self.pool, 'stale', stale=60)
+
+        def make():
+            cache.clear()
+            return b'old'
+
+        self.assertEqual(cache.get_or_compute('a', make), b'old')
+        self.assertIsNone(cache.get('a'))
+        cache.set('a', b'old', ttl=0.001)
+        daemon.wait_for(lambda: 'a' not in cache)
+        self.assertEqual(cache.map.get_stale(b'a'), (b'old', True))
+        cache.clear()
+        self.assertIsNone(cache.map.get_stale(b'a'))
+
     def test_get_or_compute(self):
         made = []
 

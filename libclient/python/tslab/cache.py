@@ -178,7 +178,7 @@ class Cache(Store):
         return sum(self.delete(key) for key in keys)
 
     def clear(self) -> None:
-        """Deletes all that is there when it begins."""
+        """Deletes all that is there when it begins, stale values too. A value that is being computed is not kept."""
         self._use(Map.clear)
 
 
