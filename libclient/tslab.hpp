@@ -20,6 +20,7 @@
  * std::system_error, or std::bad_alloc for -ENOMEM. Threads and forks are as in <tslab.h>. Header only; link
  * libtslab.
  */
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -478,7 +479,7 @@ class map {
         /* Waits until a claim is no more. Returns false if the time is over, or a signal handler ran. */
         bool wait(std::string_view key, const map_claim &claim, milliseconds timeout) const {
                 int r = tslab_map_wait(raw_, key.data(), key.size(), claim.version,
-                                       static_cast<uint32_t>(timeout.count()));
+                                       static_cast<uint32_t>(std::clamp(timeout, milliseconds(0), longest_wait).count()));
 
                 return r != -ETIMEDOUT && r != -EINTR && check(r) == 0;
         }
@@ -486,28 +487,31 @@ class map {
         /*
          * Returns the value, which is computed if the key is absent: by one process at a time, for which the others
          * wait, or go on with a stale value if the map keeps such. `compute` takes nothing and returns a std::string. A
-         * process that waited for so long computes, too. An exception of `compute` gives the claim up.
+         * process that waited for so long computes, too, and so does one that cannot claim the key, as in a full map. An
+         * exception of `compute` gives the claim up.
          */
         template <typename Compute>
         std::string get_or_compute(std::string_view key, Compute &&compute, milliseconds ttl = {},
                                    milliseconds timeout = std::chrono::seconds(10)) {
-                auto deadline = std::chrono::steady_clock::now() + timeout;
+                auto deadline = std::chrono::steady_clock::now() + std::min(timeout, longest_wait);
 
                 for (;;) {
                         std::optional<map_entry> found = find(key, true);
                         if (found && !found->is_stale)
                                 return std::move(found->value);
-                        std::optional<map_claim> claimed = claim(key);
-                        if (claimed && claimed->is_ours)
-                                return fulfil(key, *claimed, compute, ttl);
-                        if (claimed && found)
+                        map_claim claimed{};
+                        int r = tslab_map_claim(raw_, key.data(), key.size(), TSLAB_EPOCH_CURRENT,
+                                                &claimed.version);
+                        if (r == 0)
+                                return fulfil(key, claimed, compute, ttl);
+                        if (r == -EBUSY && found)
                                 return std::move(found->value);
                         auto left =
                                 std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
-                        if (left <= milliseconds(0))
+                        if ((r != -EBUSY && r != -EEXIST) || left <= milliseconds(0))
                                 return compute();
-                        if (claimed)
-                                (void) wait(key, *claimed, left);
+                        if (r == -EBUSY)
+                                (void) wait(key, claimed, left);
                 }
         }
 
@@ -553,6 +557,8 @@ class map {
         }
 
     private:
+        static constexpr milliseconds longest_wait{ UINT32_MAX };
+
         static uint32_t ttl_of(milliseconds ttl) {
                 if (ttl < milliseconds(0) || ttl > no_end)
                         throw error(EINVAL);

@@ -326,6 +326,34 @@ void test_map_claims() {
         }
         CHECK(map.get_or_compute(
                       "c", [] { return std::string("alone"); }, 0ms, 10ms) == "alone");
+        auto c = map.claim("c");
+        CHECK(!c->is_ours);
+        std::thread patient([&map] {
+                CHECK(map.get_or_compute(
+                              "c", [] { return std::string("not"); }, 0ms, std::chrono::milliseconds::max()) == "two");
+        });
+        std::thread giver([&map, &c] {
+                std::this_thread::sleep_for(20ms);
+                CHECK(map.replace("c", c->version, "two"));
+        });
+        CHECK(map.wait("c", *c, std::chrono::milliseconds(INT64_C(1) << 32)));
+        patient.join();
+        giver.join();
+}
+
+/* A value that cannot be kept is computed all the same. */
+void test_get_or_compute_in_full_map() {
+        pool p = pool::create();
+        tslab_map_options o{};
+        o.size = sizeof(o);
+        o.limit_bytes = 4096;
+        tslab_cxx::map map(p, "full", &o);
+
+        CHECK(error_of([&map](pool &) {
+                      for (int i = 0;; i++)
+                              map.put(std::to_string(i), "value");
+              }, p) == ENOSPC);
+        CHECK(map.get_or_compute("new", [] { return std::string("computed"); }) == "computed");
 }
 
 } // namespace
@@ -343,5 +371,6 @@ int main() {
         test_map();
         test_map_damaged();
         test_map_claims();
+        test_get_or_compute_in_full_map();
         return 0;
 }
