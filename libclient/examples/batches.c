@@ -71,11 +71,13 @@ int main(void) {
         struct tslab *pool;
         struct batch batch;
         int fds[2], status = 0, r;
+        pid_t worker;
 
         r = tslab_create(&pool, NULL);
         if (r < 0 || pipe(fds) < 0)
                 return 1;
-        if (fork() == 0) {
+        worker = fork();
+        if (worker == 0) {
                 close(fds[1]);
                 while (r == 0 && read(fds[0], &batch, sizeof(batch)) == sizeof(batch))
                         do
@@ -87,8 +89,8 @@ int main(void) {
         for (int i = 0; r == 0 && i < BATCHES; i++) {
                 do
                         r = build_batch(pool, &batch);
-                while (r == -EBUSY ||
-                       r == -ENOSPC); /* all epochs are on their way: the other process is behind */
+                /* It reserves just now, or has all epochs: it is behind. Killed in there, it leaves both so. */
+                while ((r == -EBUSY || r == -ENOSPC) && waitpid(worker, &status, WNOHANG) == 0);
                 if (r == 0 && write(fds[1], &batch, sizeof(batch)) != sizeof(batch))
                         r = -1;
         }
