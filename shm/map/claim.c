@@ -10,9 +10,8 @@
  *      names has the identity that it had, and is in use. So the claim of a process that ended is free without
  *      anybody doing anything; the next caller puts its own in its place.
  *   3. A claim takes the place of the leaf on which it was decided, by version. If that is an entry whose time is
- *      over, its end is changed before: no touch of a thread that was held up brings it back unseen. It is made a
- *      millisecond earlier, not SHM_MAP_ENDED: the stale value can still be had until the claim is linked, also after a
- *      death in between.
+ *      over, that is settled before: no touch of a thread that was held up brings it back unseen. The stale value can
+ *      still be had until the claim is linked, also after a death in between.
  *   4. A thread that waits is woken by the change that takes a claim away: see shm/map/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.
@@ -58,14 +57,6 @@ static bool load_stale_until(const ShmTrie *trie, const ShmMapView *view, uint64
         return true;
 }
 
-/* The end of an expired entry becomes another one. False: somebody else has changed it. */
-static bool settle_end(const ShmMapView *view, bool is_stale) {
-        if (view->head.flags & SHM_LEAF_CLAIM)
-                return true;
-        return shm_map_set_end(view, is_stale && view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1
-                                                                                   : SHM_MAP_ENDED);
-}
-
 /* Whether another claim is in the way. SHM_TRIE_E_CHANGED: the leaf is no more. */
 static int admit_claim(const ShmTrie *trie, const ShmMapView *view, uint64_t gone, ShmClaimed *ret) {
         if (!(view->head.flags & SHM_LEAF_CLAIM) || view->handle == gone)
@@ -104,7 +95,8 @@ static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmM
                 put->value = claim->buffer;
         }
         put->expected = view->handle;
-        return shm_map_view_live(trie->arena, view) && settle_end(view, own->stale_until != 0)
+        return shm_map_view_live(trie->arena, view) &&
+                               (shm_map_view_is_claim(view) || shm_map_settle_end(view))
                        ? 0
                        : SHM_TRIE_E_CHANGED;
 }

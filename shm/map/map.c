@@ -211,12 +211,10 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (shm_map_view_is_claim(&view) && expected && view.handle != expected)
-                return -ENOENT;
-        if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))
+        if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_settle_end(&view))
                 return SHM_TRIE_E_CHANGED;
-        if (!view.is_over && expected && c.value != expected)
-                return -EAGAIN;
+        if (expected && c.value != expected)
+                return view.is_over ? -ENOENT : -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         if (r == 0)
                 shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view);

@@ -236,8 +236,8 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf,
 }
 
 /*
- * Whether the put may go on. An entry whose time is over is none: for a mode that needs that, it is ended first. Nor is
- * a claim one, but to the put that fulfils it.
+ * Whether the put may go on. An entry whose time is over is none: for a mode that needs that, this is settled first.
+ * Nor is a claim one, but to the put that fulfils it.
  */
 static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
         if (found != 0)
@@ -248,7 +248,7 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
                 return admit_put(put, put->mode == SHM_MAP_REPLACE && put->expected == view->handle
                                               ? view->handle
                                               : 0);
-        if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))
+        if (put->mode != SHM_MAP_PUT && !shm_map_settle_end(view))
                 return SHM_TRIE_E_CHANGED;
         return admit_put(put, 0);
 }

@@ -339,6 +339,31 @@ static void test_stale_value(void **state) {
         tslab_map_close(map);
 }
 
+/* Changes that are refused, and calls that miss the key, leave it its stale value. */
+static void test_stale_value_stays(void **state) {
+        struct tslab_map *map = open_map(*state, 20, 100000);
+        struct tslab_map_info info;
+        tslab_handle before;
+        char back[8];
+
+        assert_int_equal(tslab_map_put(map, "key", 3, "1", 1, EPOCH), 0);
+        assert_int_equal(tslab_map_get_version(map, "key", 3, back, sizeof(back), &before), 1);
+        assert_int_equal(tslab_map_put(map, "key", 3, "two", 3, EPOCH), 0);
+        sleep_ms(60);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, before), -ENOENT);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
+        assert_int_equal(tslab_map_update(map, "key", 3, "3", 1, EPOCH), -ENOENT);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
+        assert_int_equal(tslab_map_replace(map, "key", 3, before, "3", 1, EPOCH), -EAGAIN);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
+        assert_int_equal(tslab_map_touch(map, "key", 3, 1000), -ENOENT);
+        assert_int_equal(tslab_map_take(map, "key", 3, back, sizeof(back), NULL), -ENOENT);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
+        assert_int_equal(tslab_map_delete(map, "key", 3), -ENOENT);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), -ENOENT);
+        tslab_map_close(map);
+}
+
 /* Nothing of before comes back: no stale value, and no value that is computed now. */
 static void test_expire_all(void **state) {
         struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
@@ -375,6 +400,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_wait_close, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_one_computes, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value_stays, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_expire_all, map_pool_setup, map_pool_teardown),
         };
 

@@ -779,9 +779,9 @@ FAULTS = [
      'return shm_map_set_end(view, bucket_end_ms(full_ns, KEEP_MS));',
      '(void) shm_map_set_end(view, bucket_end_ms(full_ns, KEEP_MS));\n        return true;'),
     ('map put: the end of an entry that is over is not final', 'map-cell/touch-insert', 'shm/map/put.c',
-     'if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
+     'if (put->mode != SHM_MAP_PUT && !shm_map_settle_end(view))', 'if (0)'),
     ('map put: by version, the end of an entry that is over is not final', 'map-replace/replace-touch', 'shm/map/put.c',
-     'if (put->mode != SHM_MAP_PUT && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
+     'if (put->mode != SHM_MAP_PUT && !shm_map_settle_end(view))', 'if (0)'),
     ('map put: an exact put takes an entry that is over for none', 'map-replace/exact-touch', 'shm/map/put.c',
      ' || put->mode == SHM_MAP_EXACT', ''),
     ('map put: versions are not compared', 'map-replace/exact-put', 'shm/map/put.c',
@@ -789,7 +789,7 @@ FAULTS = [
     ('expiry: what took the place of an entry that is over is deleted', 'map-replace/exact-pass', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('map delete: the end of an entry that is over is not final', 'map-cell/touch-delete', 'shm/map/map.c',
-     'if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_set_end(&view, SHM_MAP_ENDED))', 'if (0)'),
+     'if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_settle_end(&view))', 'if (0)'),
     ('expiry: the end of an entry that is over is not final', 'map-cell/touch-pass', 'shm/map/expiry.c',
      'if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
     ('expiry: a claim goes for the entry that was there', 'map-claim/claim-pass', 'shm/map/unlink.c',
@@ -816,9 +816,9 @@ FAULTS = [
         if (shm_map_view_is_claim(view))
 '''),
     ('claim: the end of the stale entry stays', 'map-claim/touch-claim', 'shm/map/claim.c',
-     '        return shm_map_set_end(view, is_stale &&', '        return true || shm_map_set_end(view, is_stale &&'),
-    ('claim: the stale entry is ended before the claim is linked', 'map-claim/touch-claim', 'shm/map/claim.c',
-     'is_stale && view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1', 'false ? 0'),
+     '(shm_map_view_is_claim(view) || shm_map_settle_end(view))', 'true'),
+    ('claim: the stale entry is ended before the claim is linked', 'map-claim/touch-claim', 'shm/map/lifetime.c',
+     'view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1', 'false ? 0'),
     ('wait: looks at the key before it says so', 'map-claim/wait-fulfil', 'tests/model/case/map-claim.h',
      '''        value = shm_wait_begin(word);
         if (shm_map_find_claim(&map_tries[0], &key, claim_before, &c) == 1)
