@@ -399,7 +399,8 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  *     forked child is another process;
  *   - a daemon notices that the process executed another program, as tslab-arena(7) says: mostly within seconds;
  *   - 30 seconds are over: of a thread that ended without its process, of a program that forgot its claim, or of a
- *     process that executed another program, in a private pool.
+ *     process that executed another program, in a private pool. While nothing has taken its place, a replace or delete
+ *     with its version may still be done then.
  * Once a claim is no more, a replace or delete with its version is refused: -EAGAIN, or -ENOENT. So a value that was
  * computed from what was deleted meanwhile does not come into the map.
  *
