@@ -137,6 +137,12 @@ class DemoTest(unittest.TestCase):
             said += line
         return demo
 
+    def workers(self, demo, n):
+        """Without a command that has yet to become tslabctl: children stand in the order of their beginning."""
+        found = children(demo.pid, DEMO.name)[:n]
+        self.assertEqual(len(found), n)
+        return found
+
     def end_demo(self, demo):
         out, err = demo.communicate(timeout=TIME_LIMIT)
         return out.decode(), err.decode(errors='replace')
@@ -241,8 +247,7 @@ class DemoTest(unittest.TestCase):
 
     def test_worker_dies(self):
         demo = self.start_demo('--json', '--requests', 500000, '--workers', 3)
-        workers = children(demo.pid, DEMO.name)
-        self.assertEqual(len(workers), 3)
+        workers = self.workers(demo, 3)
         os.kill(workers[1], signal.SIGKILL)
         out, err = self.end_demo(demo)
         self.assertEqual(demo.returncode, 1, err)
@@ -256,7 +261,7 @@ class DemoTest(unittest.TestCase):
 
     def test_all_workers_die(self):
         demo = self.start_demo('--requests', 500000, '--workers', 2)
-        for worker in children(demo.pid, DEMO.name):
+        for worker in self.workers(demo, 2):
             os.kill(worker, signal.SIGKILL)
         out, err = self.end_demo(demo)
         self.assertEqual((demo.returncode, out), (1, ''))
@@ -276,7 +281,7 @@ class DemoTest(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number=number):
                 demo = self.start_demo('--requests', 500000)
-                started = children(demo.pid, 'tslabd') + children(demo.pid, DEMO.name)
+                started = children(demo.pid, 'tslabd') + self.workers(demo, 4)
                 self.assertEqual(len(started), 5)
                 # As a terminal does: to all of the group.
                 (os.killpg if number == signal.SIGINT else os.kill)(demo.pid, number)
