@@ -3,8 +3,8 @@
  *
  * Purpose: how many processes still want an epoch, so that the last one closes it.
  *
- * A process counts its own references, under a lock of its own. Whether it has any is a bit of its entry
- * in the client table, which vanishes with the process: one that is killed holds nothing.
+ * A process counts its own references, under a lock of its own. Whether it has any, and to which era,
+ * stands in the client table, with its entry, which vanishes with the process: one that is killed holds nothing.
  */
 #include <errno.h>
 
@@ -43,10 +43,9 @@ static int ref_take_locked(struct tslab *pool, uint32_t epoch) {
         ref = &local->refs[info.id];
         if (ref->epoch != epoch)
                 *ref = (EpochRef){ .epoch = epoch }; /* references to an era that is over are void */
-        if (ref->n == 0)
-                r = shm_epoch_hold(&pool->arena, local->client, epoch);
-        ref->n += r == 0;
-        return r;
+        if (ref->n++ == 0)
+                shm_client_hold(&pool->arena, local->client, epoch);
+        return 0;
 }
 
 static int ref_take(struct tslab *pool, uint32_t epoch) {
@@ -74,7 +73,7 @@ static int ref_drop(struct tslab *pool, uint32_t epoch) {
         else if (--ref->n == 0)
                 shm_client_release_hold(&pool->arena, local->client, info.id);
         pthread_mutex_unlock(&local->refs_lock);
-        return r ? r : (int) shm_client_count_holders(&pool->arena, info.id);
+        return r ? r : (int) shm_client_count_holders(&pool->arena, epoch);
 }
 
 static int with_client(struct tslab *pool, uint32_t epoch, int (*change)(struct tslab *, uint32_t)) {
@@ -105,5 +104,5 @@ _public_ int tslab_epoch_refs(struct tslab *pool, uint32_t epoch) {
         int r;
 
         r = ref_resolve(pool, &epoch, &info);
-        return r ? r : (int) shm_client_count_holders(&pool->arena, info.id);
+        return r ? r : (int) shm_client_count_holders(&pool->arena, epoch);
 }

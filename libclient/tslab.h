@@ -513,8 +513,10 @@ int tslab_epoch_close(struct tslab *pool, uint32_t epoch, uint32_t flags);
 
 /*
  * References count the processes that still want an epoch. A reference keeps nothing open and nothing alive; it
- * tells the last process that it is the last. A process that dies has none any more, a forked child begins
- * with none. Any thread; a forked child attaches first. The calls do not enter the daemon otherwise.
+ * tells the last process that it is the last. A process that dies has none any more once the daemon or, in a private
+ * pool, tslab_reap() has noticed; a forked child begins with none. A reference is to one era, and counts for no other,
+ * even if its process is stopped meanwhile. Any thread; a forked child attaches first. The calls do not enter the
+ * daemon otherwise.
  */
 
 /*

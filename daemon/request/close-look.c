@@ -97,7 +97,7 @@ static void fill_users(const LookJob *job, Tslab__EpochCloseReply *close, LookTe
                 return;
         proto_text_clean(texts->label, sizeof(texts->label), info.label);
         close->label = texts->label;
-        close->refs = shm_client_count_holders(arena, info.id);
+        close->refs = shm_client_count_holders(arena, shm_epoch_number(info.id, info.era));
         if (open || job->revoke)
                 fill_owner(arena, info.owner, close, texts);
 }

@@ -53,7 +53,8 @@ void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *
                 if (shm_epoch_get(arena, (uint32_t) infos->n, &epoch))
                         break;
                 fill_epoch_info(infos, (uint32_t) infos->n, &epoch, stats);
-                infos->infos[infos->n].refs = shm_client_count_holders(arena, epoch.id);
+                infos->infos[infos->n].refs =
+                        shm_client_count_holders(arena, shm_epoch_number(epoch.id, epoch.era));
                 infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
         }
 }

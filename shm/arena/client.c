@@ -13,10 +13,13 @@
  *      daemon which steps remain.
  *   5. A process that enters reads the word, then `program`, then changes the word by compare-and-set. If the entry
  *      was freed and given to another process in between, its word is another, and the compare-and-set fails.
+ *   6. A reference counts for its own era alone. The process stores the era, then sets the bit; others read the bit,
+ *      then the era. A process has references to one era of an id at most, and one lock around its changes. So no
+ *      reference has to be taken back when the id is opened anew, wherever the process is stopped.
  *
  * Who may do what: in a daemon's pool the process takes the edges COMES -> USED -> LEFT of its entry, and writes
- *   `holds`, of which the maintainer clears bits; the daemon writes all else. In a private pool each process writes its
- *   own entry, and the holder of the control lock writes the entries of dead processes.
+ *   its references; the daemon writes all else. In a private pool each process writes its own entry, and the holder of
+ *   the control lock writes the entries of dead processes.
  *
  * Crash: once the word is written, the entry has its identity, which is enough to see that its process died. An
  *   entry with an unknown state counts as free.
@@ -210,40 +213,40 @@ void shm_client_remove(ShmArena *arena, uint32_t client) {
         shm_store_rel(&arena->clients[client].word, 0);
 }
 
-void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
+static uint32_t *client_era(const ShmArena *arena, uint32_t client, uint32_t id) {
+        return &((ShmHolds *) (arena->clients + arena->n_records))[client].era[id];
+}
+
+void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t number) {
+        uint32_t id = number & 0xff;
+
+        /* ORDER: rlx; ordered by the bit below. */
+        shm_store_rlx(client_era(arena, client, id), number >> 8);
         /* ORDER: sc, pairs with shm_client_count_holders(); if two clients leave at once, one of them counts 0. */
-        (void) shm_or_sc(&arena->clients[client].holds, UINT64_C(1) << epoch);
+        (void) shm_or_sc(&arena->clients[client].holds, UINT64_C(1) << id);
 }
 
-void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch) {
+void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t id) {
         /* ORDER: sc, pairs with shm_client_count_holders(); as above. */
-        (void) shm_and_sc(&arena->clients[client].holds, ~(UINT64_C(1) << epoch));
+        (void) shm_and_sc(&arena->clients[client].holds, ~(UINT64_C(1) << id));
 }
 
-uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch) {
+static bool client_holds(const ShmArena *arena, uint32_t client, uint32_t number) {
+        uint32_t id = number & 0xff;
+
+        /* ORDER: sc, pairs with shm_client_hold(); read after our own bit was cleared, and before the era. */
+        return shm_load_sc(&arena->clients[client].holds) >> id & 1 &&
+               /* ORDER: rlx; after the bit. Another one is of a reference to another era. */
+               shm_load_rlx(client_era(arena, client, id)) == number >> 8;
+}
+
+uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number) {
         uint32_t n = 0;
 
-        for (uint32_t i = 0; i < arena->n_records; i++) {
-                const ShmClient *client = &arena->clients[i];
-
-                /* ORDER: acq, pairs with shm_client_add(); `holds` of the entry's last owner was cleared. */
-                if (word_used(shm_load_acq(&client->word)))
-                        /* ORDER: sc, pairs with shm_client_hold(); read after our own bit was cleared. */
-                        n += shm_load_sc(&client->holds) >> epoch & 1;
-        }
-        return n;
-}
-
-void shm_client_forget_holds(ShmArena *arena, uint32_t epoch) {
-        /* ORDER: sc, pairs with shm_epoch_hold(); the epoch was closed before what clients have noted is read. */
-        shm_fence_sc();
-        /* A look at entries that nobody used would give them pages. ORDER: rlx; after the fence. */
-        if (shm_load_rlx(&arena->header->epochs[epoch].held) == 0)
-                return;
         for (uint32_t i = 0; i < arena->n_records; i++)
-                /* ORDER: rlx; after the fence. */
-                if (shm_load_rlx(&arena->clients[i].holds) >> epoch & 1)
-                        shm_client_release_hold(arena, i, epoch);
+                /* ORDER: acq, pairs with shm_client_add(); `holds` of the entry's last owner was cleared. */
+                n += word_used(shm_load_acq(&arena->clients[i].word)) && client_holds(arena, i, number);
+        return n;
 }
 
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client) {

@@ -69,14 +69,12 @@ void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 /* Frees the entry. The client's records must be free. */
 void shm_client_remove(ShmArena *arena, uint32_t client);
 /*
- * Notes that the client has references to the epoch (for shm_epoch_hold() alone), or that it has none any more; counts
- * the clients that have.
+ * Notes that the client has references to an era of an epoch, and to no other era of that id; or that it has none to
+ * any era of the id. One thread of the client at a time. Counts the clients that have some to that era.
  */
-void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
-void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t epoch);
-uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t epoch);
-/* No client has references to the epoch, which is closed. For the maintainer. */
-void shm_client_forget_holds(ShmArena *arena, uint32_t epoch);
+void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t number);
+void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t id);
+uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number);
 /* A number for the process that has the entry, and uses it; 0: none does. */
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 /* -ENOENT: the entry is not in use. */

@@ -69,7 +69,7 @@ void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         shm_set_shape_init(&o.shape, (uint32_t) n_slabs);
         take_region(&o.record_stride, sizeof(ShmRecord) + n_caches * sizeof(ShmCache));
         take_region(&end, sizeof(ShmHeader));
-        o.clients = take_region(&end, (uint64_t) g->n_records * sizeof(ShmClient));
+        o.clients = take_region(&end, (uint64_t) g->n_records * (sizeof(ShmClient) + sizeof(ShmHolds)));
         o.heads = take_region(&end, (uint64_t) g->n_records * sizeof(ShmRecordHead));
         o.records = take_region(&end, g->n_records * o.record_stride);
         o.sets = take_region(&end, (2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes) *

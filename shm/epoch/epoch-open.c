@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shm/arena/client.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/attention.h"
 #include "shm/epoch/epoch-close.h"
@@ -72,7 +71,6 @@ static int epoch_open_era(ShmArena *arena, uint32_t id, uint32_t flags, const ch
 
         if (!epoch_may_reopen(arena, id))
                 return -ENOSPC;
-        shm_client_forget_holds(arena, id);
         epoch_put_figure(&e->opened_usec, shm_now_usec());
         epoch_put_figure(&e->closed_usec, 0);
         epoch_put_figure(&e->era_reclaimed_size, 0);

@@ -14,13 +14,9 @@
  *   5. Slab words hold the low 12 bits of an era. No id is opened in an era that shares them with an era since
  *      floor_era, so the distance to the newest era tells the era of every slab.
  *   6. An id is not opened in a new era while objects of it are to be revoked, or while a client leases it.
- *   7. No client that has references to an earlier era counts as one that has references to this one. An id is closed,
- *      then the maintainer clears what clients have noted, then it is opened. A client notes, then looks whether the
- *      era is open. So it finds it closed, or what it has noted is cleared. Only between its note and its look it may
- *      count for a later era: others may be told of one reference too many, as long as it is stopped there.
  *
- * Who may do what: the maintainer writes, all processes read; clients set `held`. A client that read OPEN may go on
- *   allocating until its operation ends; the maintainer takes that into account (shm_freeze_pending()).
+ * Who may do what: the maintainer writes, all processes read. A client that read OPEN may go on allocating
+ *   until its operation ends; the maintainer takes that into account (shm_freeze_pending()).
  *
  * Crash: each step leaves a state of the table in shm/format/epoch-word.h, and shm_epochs_recover() goes on from
  * there.
@@ -34,7 +30,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shm/arena/client.h"
 #include "shm/arena/text.h"
 
 ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
@@ -95,21 +90,6 @@ int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
                         break;
         }
         return r == -ESTALE ? -ESHUTDOWN : r;
-}
-
-int shm_epoch_hold(ShmArena *arena, uint32_t client, uint32_t number) {
-        uint32_t id, era;
-        int r;
-
-        /* ORDER: rlx; before the fence. */
-        shm_store_rlx(&arena->header->epochs[number & 0xff].held, 1);
-        shm_client_hold(arena, client, number & 0xff);
-        /* ORDER: sc, pairs with shm_client_forget_holds(); it is noted before the word is read. */
-        shm_fence_sc();
-        r = epoch_admit_number(arena, number, &id, &era);
-        if (r)
-                shm_client_release_hold(arena, client, number & 0xff);
-        return r;
 }
 
 bool shm_epoch_over(const ShmArena *arena, uint32_t id, uint32_t slab_era) {

@@ -30,12 +30,6 @@ typedef struct ShmEpochInfo {
 /* Whether an allocation in this epoch may go on: 0 with its id and era, or an error of shm_object_alloc(). */
 int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, uint32_t *ret_era);
 
-/*
- * Notes that the client has references to this era (shm/arena/client.h). -ESTALE, -ESHUTDOWN: it is over, or closed:
- * nothing is noted.
- */
-int shm_epoch_hold(ShmArena *arena, uint32_t client, uint32_t number);
-
 ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id);
 /* -EINVAL: no such id. */
 int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret);

@@ -18,12 +18,21 @@ typedef struct ShmClient {
         uint32_t gid;
         uint64_t attached_usec;
         uint8_t comm[16];
-        uint64_t holds; /* epochs to which the process has references, a bit for each id */
+        uint64_t holds; /* epochs to which the process has references, a bit for each id; see ShmHolds */
         uint32_t role; /* as in the protocol: 1 reader, 2 writer, 3 operator; 0: not known */
         uint32_t unused;
         uint64_t program; /* number of the program image, which changes with exec; 0: not known */
 } ShmClient;
 static_assert(sizeof(ShmClient) == 64, "arena format");
+
+/*
+ * The references of a process, behind the entries of all: the era of each id to which it has references, if the bit in
+ * `holds` is set, or had some. The process alone writes it. Only where a bit was set does it have a page.
+ */
+typedef struct ShmHolds {
+        uint32_t era[SHM_EPOCHS_MAX];
+} ShmHolds;
+static_assert(sizeof(ShmHolds) == 4 * SHM_EPOCHS_MAX, "arena format");
 
 /*
  * The owner of record i. The heads are in an array apart from the records, so that a search for a free

@@ -53,8 +53,7 @@ typedef struct ShmEpoch {
         uint8_t label[SHM_LABEL_SIZE];
         uint64_t revoke_older; /* a range of earlier eras to be revoked: to 32 | from 32; 0: none */
         uint32_t revoke_from; /* with SHM_EPOCH_REVOKE in the word: from this era to the newest */
-        uint32_t held; /* 1: clients may have noted references; never cleared */
-        uint8_t unused[32];
+        uint8_t unused[36];
 } ShmEpoch;
 static_assert(sizeof(ShmEpoch) == 128, "arena format");
 

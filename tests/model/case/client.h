@@ -88,9 +88,10 @@ static void post_left(unsigned dead) {
 #define EPOCH 0U
 #define OTHER_EPOCH 1U
 
-#define held world.notes[0] /* the number to which actor 0 has taken a reference */
+#define wanted world.notes /* by actor: the number to which it takes a reference */
 
 static uint32_t clients[2];
+static uint64_t first; /* the number to which actor 0 has a reference from the start */
 
 static uint32_t number_now(void) {
         return shm_epoch_number(EPOCH, shm_epoch_load(&world_arena, EPOCH).era);
@@ -110,39 +111,70 @@ static void pre_clients(void) {
 static void pre_held(void) {
         pre_clients();
         for (unsigned i = 0; i < 2; i++)
-                if (shm_epoch_hold(&world_arena, clients[i], number_now()) != 0)
-                        model_fail("the epoch is closed");
+                shm_client_hold(&world_arena, clients[i], number_now());
         world_set_late(0);
         world_set_late(1);
 }
 
-static void unref(unsigned actor) {
+static void ref(unsigned actor) {
+        wanted[actor] = number_now();
+        shm_client_hold(&world_arena, clients[actor], (uint32_t) wanted[actor]);
+}
+
+static uint32_t count(uint32_t number) {
+        return shm_client_count_holders(&world_arena, number);
+}
+
+static void unref(unsigned actor, uint32_t number) {
         shm_client_release_hold(&world_arena, clients[actor], EPOCH);
-        world.results[actor] = (int) shm_client_count_holders(&world_arena, EPOCH);
+        world.results[actor] = (int) count(number);
 }
 
 static void t0_unref(void) {
-        unref(0);
+        unref(0, number_now());
 }
 
 static void t1_unref(void) {
-        unref(1);
+        unref(1, number_now());
 }
 
 static void post_unref(unsigned dead) {
-        uint32_t n = shm_client_count_holders(&world_arena, EPOCH);
+        uint32_t n = count(number_now());
 
         if (dead == 0 && (n != 0 || (world.results[0] != 0 && world.results[1] != 0)))
                 model_fail("%u hold the epoch, they were told %d and %d", n, world.results[0],
                            world.results[1]);
 }
 
+/* Two processes come, and look how many there are. */
+static void pre_come(void) {
+        pre_clients();
+        world_set_late(0);
+        world_set_late(1);
+}
+
+static void come(unsigned actor) {
+        ref(actor);
+        world.results[actor] = (int) count((uint32_t) wanted[actor]);
+}
+
+static void t0_come(void) {
+        come(0);
+}
+
+static void t1_come(void) {
+        come(1);
+}
+
+static void post_come(unsigned dead) {
+        if (dead == 0 && world.results[0] + world.results[1] < 3)
+                model_fail("two hold the epoch, they were told %d and %d", world.results[0],
+                           world.results[1]);
+}
+
 /* Two threads of one process. */
 static void t0_ref(void) {
-        uint32_t number = number_now();
-
-        if (shm_epoch_hold(&world_arena, clients[0], number) == 0)
-                held = number;
+        ref(0);
 }
 
 static void t1_unref_other(void) {
@@ -152,27 +184,45 @@ static void t1_unref_other(void) {
 
 static void pre_ref_other(void) {
         pre_clients();
-        shm_client_hold(&world_arena, clients[0], OTHER_EPOCH);
+        shm_client_hold(&world_arena, clients[0], OTHER_EPOCH | 1U << 8);
         world_set_late(0);
         world_set_late(1);
 }
 
 static void post_ref_other(unsigned dead) {
-        if (!(dead & 1) && shm_client_count_holders(&world_arena, EPOCH) != 1)
+        if (!(dead & 1) && count(number_now()) != 1)
                 model_fail("a reference is lost");
-        if (!(dead & 2) && shm_client_count_holders(&world_arena, OTHER_EPOCH) != 0)
+        if (!(dead & 2) && count(OTHER_EPOCH | 1U << 8) != 0)
                 model_fail("a reference was given back, and counts");
 }
 
-/* The id is current, and is opened anew for another purpose: no walk is due where no slab is used. */
+/*
+ * The id is current, and is opened anew for another purpose: no walk is due where no slab is used. A process that is
+ * dead here may as well be stopped: nobody has removed its entry.
+ */
 static void pre_reopen(void) {
         pre_clients();
         world_set_control(2);
         world_set_late(0);
+        world_set_late(1);
         world_set_late(2);
+        first = 0;
+}
+
+/* The process has a reference to the era that is about to be over, and never gives it back. */
+static void pre_reopen_held(void) {
+        pre_reopen();
+        ref(0);
+        first = wanted[0];
 }
 
 static void t_nothing(void) {
+}
+
+/* The last, unless the other process comes meanwhile. */
+static void t1_ref_unref(void) {
+        ref(1);
+        unref(1, (uint32_t) wanted[1]);
 }
 
 static void t2_reopen(void) {
@@ -182,11 +232,21 @@ static void t2_reopen(void) {
 }
 
 static void post_reopen(unsigned dead) {
-        bool is_open = shm_epoch_load(&world_arena, EPOCH).state == SHM_EPOCH_OPEN;
-        uint32_t n = shm_client_count_holders(&world_arena, EPOCH);
+        uint32_t n = count(number_now()), most = wanted[0] == number_now();
 
-        if (!(dead & 1) && is_open && n != (held == number_now()))
-                model_fail("%u hold the epoch, the reference is to %lu", n, (unsigned long) held);
+        if (n > most || (!(dead & 1) && n != most))
+                model_fail("%u hold the epoch, the reference is to %lu", n, (unsigned long) wanted[0]);
+}
+
+static void post_last(unsigned dead) {
+        bool is_other = wanted[1] == wanted[0] || wanted[1] == first;
+
+        if (dead & 2)
+                return; /* it may count, too */
+        if (world.results[1] > is_other)
+                model_fail("%d were left, the reference is to %lu", world.results[1],
+                           (unsigned long) wanted[0]);
+        post_reopen(dead);
 }
 
 /* clang-format off */
@@ -197,9 +257,15 @@ static const ModelCase model_cases[] = {
           .deaths = 2 },
         { .name = "unref-unref", .pre = pre_held, .actors = { t0_unref, t1_unref }, .post = post_unref, .deaths = 1,
           .late = 2 },
+        { .name = "ref-ref", .pre = pre_come, .actors = { t0_come, t1_come }, .post = post_come, .deaths = 2,
+          .late = 2 },
         { .name = "ref-unref-other", .pre = pre_ref_other, .actors = { t0_ref, t1_unref_other },
           .post = post_ref_other, .deaths = 1, .late = 2 },
         { .name = "ref-reopen", .pre = pre_reopen, .actors = { t0_ref, t_nothing, t2_reopen },
-          .post = post_reopen, .deaths = 1, .late = 2 },
+          .post = post_reopen, .deaths = 2, .late = 2 },
+        { .name = "ref-unref-reopen", .pre = pre_reopen, .actors = { t0_ref, t1_ref_unref, t2_reopen },
+          .post = post_last, .deaths = 2, .late = 2 },
+        { .name = "ref-unref-reopen-held", .pre = pre_reopen_held, .actors = { t0_ref, t1_ref_unref, t2_reopen },
+          .post = post_last, .deaths = 2, .late = 2 },
 };
 /* clang-format on */

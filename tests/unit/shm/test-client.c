@@ -71,6 +71,55 @@ static void test_add_get_remove(void **state) {
         shm_client_remove(&t->arena, UINT32_MAX);
 }
 
+static void test_hold_era(void **state) {
+        const uint32_t first = 3 | 1U << 8, second = 3 | 2U << 8, other = 2 | 1U << 8;
+        ShmClientInfo a = info_of(1), b = info_of(2);
+        TestArena *t = *state;
+
+        assert_int_equal(shm_client_add(&t->arena, &a), 0);
+        assert_int_equal(shm_client_add(&t->arena, &b), 0);
+        shm_client_hold(&t->arena, a.index, first);
+        shm_client_hold(&t->arena, b.index, first);
+        shm_client_hold(&t->arena, b.index, other);
+        assert_int_equal(shm_client_count_holders(&t->arena, first), 2);
+        assert_int_equal(shm_client_count_holders(&t->arena, second), 0);
+        shm_client_hold(&t->arena, b.index, second);
+        assert_int_equal(shm_client_count_holders(&t->arena, first), 1);
+        assert_int_equal(shm_client_count_holders(&t->arena, second), 1);
+        shm_client_release_hold(&t->arena, b.index, 3);
+        assert_int_equal(shm_client_count_holders(&t->arena, second), 0);
+        assert_int_equal(shm_client_count_holders(&t->arena, other), 1);
+        /* The next process with this entry has none. */
+        shm_client_remove(&t->arena, a.index);
+        assert_int_equal(shm_client_count_holders(&t->arena, first), 0);
+        assert_int_equal(shm_client_add(&t->arena, &a), 0);
+        assert_int_equal(shm_client_count_holders(&t->arena, first), 0);
+}
+
+static uint64_t sum_heads(const ShmArena *arena) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < arena->n_records; i++)
+                sum += arena->heads[i].word;
+        return sum;
+}
+
+/* All entries have room, and lie apart from each other and from the next table. */
+static void test_hold_last(void **state) {
+        TestArena *t = *state;
+        uint32_t last = t->arena.n_records - 1, number = (SHM_EPOCHS_MAX - 1) | 1U << 8;
+        uint64_t before = sum_heads(&t->arena);
+        ShmClientInfo info = info_of(1);
+
+        for (uint32_t i = 0; i <= last; i++) {
+                assert_int_equal(shm_client_add(&t->arena, &info), 0);
+                assert_int_equal(shm_client_count_holders(&t->arena, number), i);
+                shm_client_hold(&t->arena, i, number);
+        }
+        assert_int_equal(shm_client_count_holders(&t->arena, number), last + 1);
+        assert_int_equal(sum_heads(&t->arena), before);
+}
+
 static void test_add_full(void **state) {
         TestArena *t = *state;
         ShmClientInfo info = info_of(1);
@@ -335,6 +384,8 @@ int main(void) {
                 cmocka_unit_test(test_start_time_self),
                 cmocka_unit_test(test_start_time_gone),
                 ON_ARENA(test_add_get_remove),
+                ON_ARENA(test_hold_era),
+                ON_ARENA(test_hold_last),
                 ON_ARENA(test_add_full),
                 ON_ARENA(test_edges),
                 ON_ARENA(test_enter_another),
