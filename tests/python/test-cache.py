@@ -56,7 +56,7 @@ class Alone(unittest.TestCase):
 
     def test_lifetimes(self):
         cache = self.open(ttl=0.05)
-        end = time.monotonic() + 0.05
+        end = daemon.expected_end(0.05)
         cache.set('a', 1)
         cache.set('b', 2, ttl=math.inf)
         cache.set('c', 3, ttl=1000)

@@ -254,7 +254,7 @@ class Alone(unittest.TestCase):
 
     def test_stale(self):
         m = tslab.Map(self.pool, 'stale', stale=1000)
-        end = time.monotonic() + 0.05
+        end = daemon.expected_end(0.05)
         m.put(b'a', b'1', ttl=0.05)
         m.put(b'large', b'x' * 100000, ttl=0.05)
         self.map.put(b'a', b'1', ttl=0.05)

@@ -79,7 +79,7 @@ class Lifetimes(unittest.TestCase):
         their memory goes back."""
         long, short = self.store(lifetime=1000), self.store(lifetime=1)
         long.set('kept', b'1')
-        end = time.monotonic() + short.lifetime
+        end = daemon.expected_end(short.lifetime)
         short.set('a', b'1')
         for _ in range(40):
             self.pool.epoch_advance()

@@ -68,3 +68,8 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < deadline, 'waited in vain'
         time.sleep(0.005)
+
+
+def expected_end(lifetime):
+    """An entry that is put now may be absent since then: the clock of lifetimes may be late by a tick of 10 ms, or two."""
+    return time.monotonic() + lifetime - 0.02
