@@ -245,7 +245,8 @@ uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number) {
 
         for (uint32_t i = 0; i < arena->n_records; i++)
                 /* ORDER: acq, pairs with shm_client_add(); `holds` of the entry's last owner was cleared. */
-                n += word_used(shm_load_acq(&arena->clients[i].word)) && client_holds(arena, i, number);
+                n += word_state(shm_load_acq(&arena->clients[i].word)) == SHM_CLIENT_USED &&
+                     client_holds(arena, i, number);
         return n;
 }
 

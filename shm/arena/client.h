@@ -70,7 +70,8 @@ void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 void shm_client_remove(ShmArena *arena, uint32_t client);
 /*
  * Notes that the client has references to an era of an epoch, and to no other era of that id; or that it has none to
- * any era of the id. One thread of the client at a time. Counts the clients that have some to that era.
+ * any era of the id. One thread of the client at a time. Counts the clients that have some to that era; those that
+ * left or died have none, though their entries may not be free yet.
  */
 void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t number);
 void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t id);

@@ -89,6 +89,8 @@ static void test_hold_era(void **state) {
         shm_client_release_hold(&t->arena, b.index, 3);
         assert_int_equal(shm_client_count_holders(&t->arena, second), 0);
         assert_int_equal(shm_client_count_holders(&t->arena, other), 1);
+        shm_client_end(&t->arena, b.index);
+        assert_int_equal(shm_client_count_holders(&t->arena, other), 0);
         /* The next process with this entry has none. */
         shm_client_remove(&t->arena, a.index);
         assert_int_equal(shm_client_count_holders(&t->arena, first), 0);
