@@ -202,8 +202,9 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
                 cost = evict_in_class(actor, trie, key, evict);
         else if (evict->chained && !evict->for_index && n_tries < CLASS_TRIES)
                 cost = evict_chains(actor, trie, evict);
+        /* More from try to try: in slabs where chunks of others are, too, entries may go without a slab being empty. */
         if (cost < size)
-                cost += empty_slabs(actor, trie, any_slab ? NO_KEY : key, size - cost, evict);
+                cost += empty_slabs(actor, trie, any_slab ? NO_KEY : key, (size << n_tries) - cost, evict);
         if (evict->for_index)
                 set_full(trie,
                          until_ms); /* the slab is the index's: entries go on making room for each other */

@@ -246,27 +246,43 @@ static void test_map_evict_unset_deleted_sieve(void **state) {
         tslab_map_close(map);
 }
 
-/* In a pool of small classes chunks share slabs: large entries that go may leave no slab to the last chunk's class. */
-static void test_map_evict_small_classes(void **state) {
-        struct tslab_options o = { .size = sizeof(o),
-                                   .arena_bytes = 4 << 20,
-                                   .n_classes = 9,
-                                   .classes = { 64, 96, 128, 192, 256, 384, 512, 768, 1024 } };
+/* Entries of random sizes, from `min` on: each put has room. */
+static void put_sizes(void **state, const struct tslab_options *o, unsigned min, unsigned n_puts) {
         static const uint8_t bytes[3500];
         struct tslab_map *map;
         unsigned seed = 1;
 
         tslab_close(*state);
-        assert_int_equal(tslab_create((struct tslab **) state, &o), 0);
+        assert_int_equal(tslab_create((struct tslab **) state, o), 0);
         map = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE);
-        for (int i = 0; i < 60000; i++) {
+        for (unsigned i = 0; i < n_puts; i++) {
                 int key = rand_r(&seed);
 
                 assert_int_equal(tslab_map_put(map, &key, sizeof(key), bytes,
-                                               900 + (unsigned) rand_r(&seed) % 2600, TSLAB_EPOCH_CURRENT),
+                                               min + (unsigned) rand_r(&seed) % 2600, TSLAB_EPOCH_CURRENT),
                                  0);
         }
         tslab_map_close(map);
+}
+
+/* In a pool of small classes chunks share slabs: large entries that go may leave no slab to the last chunk's class. */
+static void test_map_evict_small_classes(void **state) {
+        const struct tslab_options o = { .size = sizeof(o),
+                                         .arena_bytes = 4 << 20,
+                                         .n_classes = 9,
+                                         .classes = { 64, 96, 128, 192, 256, 384, 512, 768, 1024 } };
+
+        put_sizes(state, &o, 900, 60000);
+}
+
+/* A slab with few entries among chunks of others is not empty when these go. */
+static void test_map_evict_among_chunks(void **state) {
+        const struct tslab_options o = { .size = sizeof(o),
+                                         .arena_bytes = 16 << 20,
+                                         .n_classes = 4,
+                                         .classes = { 512, 1360, 2048, 4096 } };
+
+        put_sizes(state, &o, 100, 40000);
 }
 
 /* Values in two pieces have chunks in slabs of other entries: sizes change, and each put has room. */
@@ -452,6 +468,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted_sieve, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_small_classes, setup_small, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_among_chunks, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_pieces, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
