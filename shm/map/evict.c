@@ -218,14 +218,20 @@ static bool has_slot(const ShmActor *actor, uint64_t key) {
         return place->key == key && shm_load_rlx(&place->cache->count) > 0; /* ORDER: rlx; ours, or a hint. */
 }
 
+bool shm_evict_was_full(const ShmTrie *trie) {
+        uint64_t full_ms =
+                trie->map != 0 ? shm_load_rlx(&state_of(trie)->full_ms) : 0; /* ORDER: rlx; a hint. */
+
+        return full_ms != 0 && full_ms - 1 - shm_map_now_ms(trie) < FULL_MS;
+}
+
 /* Where the pool was full a moment ago: before an allocation fails, which takes longer. */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        uint64_t full_ms = shm_load_rlx(&state_of(trie)->full_ms), key, now; /* ORDER: rlx; a hint. */
+        uint64_t key;
 
-        if (full_ms == 0 || evict->chained || !key_of(trie, evict, &key) || has_slot(actor, key))
-                return;
-        now = shm_map_now_ms(trie);
-        if (now < full_ms && full_ms - now <= FULL_MS)
+        /* ORDER: rlx; a hint. */
+        if (shm_load_rlx(&state_of(trie)->full_ms) != 0 && !evict->chained && key_of(trie, evict, &key) &&
+            !has_slot(actor, key) && shm_evict_was_full(trie))
                 (void) evict_in_class(actor, trie, key, evict);
 }
 

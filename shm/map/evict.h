@@ -63,3 +63,6 @@ int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evic
  * try again.
  */
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries);
+
+/* Whether the map evicted for memory a moment ago, and made no whole slab free since. */
+bool shm_evict_was_full(const ShmTrie *trie);

@@ -71,17 +71,41 @@ static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
         return shm_leaf_cost(trie->arena, &leaf->head, leaf_room(trie, leaf));
 }
 
-/* There was no memory for the leaf. False: it cannot do with fewer slabs, or takes more than the map's limit then. */
-__attribute__((noinline, cold)) static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie,
-                                                            const ShmMapKey *key, const ShmMapPut *put,
-                                                            NewLeaf *leaf) {
+/* The leaf takes this much, in slots of this class: so much is evicted for it. */
+static void leaf_measure(const ShmTrie *trie, NewLeaf *leaf) {
+        leaf->evict.cost = leaf_cost(trie, leaf);
+        leaf->evict.class = shm_arena_class(trie->arena, leaf->size);
+        leaf->evict.chained = leaf->evict.cost > shm_arena_size_max(trie->arena);
+}
+
+/* False: it cannot do with fewer slabs, or takes more than the map's limit then. */
+static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                            NewLeaf *leaf) {
         size_t before = leaf->size;
 
         if (!leaf_plan(trie, key, put, true, leaf) || leaf->size <= before)
                 return false;
-        leaf->evict.cost = leaf_cost(trie, leaf);
+        leaf_measure(trie, leaf);
         return !shm_evict_is_wanted(trie, &leaf->evict.options) ||
                shm_evict_for_put(actor, trie, &leaf->evict) == 0;
+}
+
+/*
+ * There was no memory for the leaf: whether it is to be tried again. With the fewest pieces it is tried before anything
+ * is evicted, and where nothing is left to be evicted.
+ */
+__attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, const ShmTrie *trie,
+                                                           const ShmMapKey *key, const ShmMapPut *put,
+                                                           NewLeaf *leaf, uint32_t *n_evicted) {
+        size_t before = leaf->size;
+
+        if (*n_evicted == 0 && !shm_evict_was_full(trie) && leaf_plan_short(actor, trie, key, put, leaf))
+                return true;
+        (void) leaf_plan(trie, key, put, false, leaf);
+        leaf_measure(trie, leaf);
+        if (shm_evict_for_memory(actor, trie, &leaf->evict, (*n_evicted)++))
+                return true;
+        return leaf->size == before && leaf_plan_short(actor, trie, key, put, leaf);
 }
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
@@ -256,17 +280,13 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
 /* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
 static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put, const ShmMapView *old,
                      NewLeaf *leaf) {
-        uint64_t cost = leaf_cost(trie, leaf);
-
         leaf->evict = (ShmEvict){
                 .options = leaf->evict.options,
-                .cost = cost,
-                .class = shm_arena_class(trie->arena, leaf->size),
                 .epoch = put->epoch,
-                .chained = cost > shm_arena_size_max(trie->arena),
                 .old = old ? old->handle : 0,
                 .old_cost = old ? shm_map_view_cost(trie->arena, old) : 0,
         };
+        leaf_measure(trie, leaf);
         return shm_evict_for_put(actor, trie, &leaf->evict);
 }
 
@@ -337,7 +357,7 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version) {
         NewLeaf leaf;
-        uint32_t n_tries = 0;
+        uint32_t n_evicted = 0;
         int r;
 
         /* One by one: a compiler clears the whole by a string instruction, which takes 8 ns. */
@@ -357,8 +377,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 if (r == -ENOBUFS && shm_trie_settle_kept(actor))
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
-                 (r == -ENOMEM && (shm_evict_for_memory(actor, trie, &leaf.evict, n_tries++) ||
-                                   leaf_plan_short(actor, trie, key, put, &leaf))));
+                 (r == -ENOMEM && leaf_try_again(actor, trie, key, put, &leaf, &n_evicted)));
         if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         shm_tally_end(actor, trie);

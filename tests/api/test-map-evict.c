@@ -285,6 +285,35 @@ static void test_map_evict_among_chunks(void **state) {
         put_sizes(state, &o, 100, 40000);
 }
 
+/* While a tenth more than its size is free, in whole slabs, a put evicts nothing, though all of these are empty. */
+static void test_map_evict_memory_short(void **state) {
+        enum { SLAB = 4096, SIZE_MAX_TRIED = 14000 };
+        static const uint8_t bytes[SIZE_MAX_TRIED];
+
+        for (size_t size = 1100; size < SIZE_MAX_TRIED; size += 300) {
+                static tslab_handle handles[1024];
+                uint32_t key = 200;
+                struct tslab_map *map;
+                unsigned n = 0;
+
+                tslab_close(*state);
+                setup_small(state);
+                map = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE);
+                for (uint32_t i = 0; i < key; i++)
+                        assert_int_equal(put(map, i), 0);
+                assert_int_equal(
+                        tslab_map_put(map, &key, sizeof(key), bytes, SLAB - 100, TSLAB_EPOCH_CURRENT), 0);
+                while (tslab_alloc(*state, SLAB, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
+                        n++;
+                for (size_t free = 0; free < size + size / 10; free += SLAB)
+                        assert_int_equal(tslab_free(*state, handles[--n]), 0);
+                assert_int_equal(tslab_map_put(map, &key, sizeof(key), bytes, size, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(statistics(map).evictions, 0);
+                assert_int_equal(statistics(map).entries, 201);
+                tslab_map_close(map);
+        }
+}
+
 /* Values in two pieces have chunks in slabs of other entries: sizes change, and each put has room. */
 static void test_map_evict_pieces(void **state) {
         static const struct {
@@ -469,6 +498,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_unset_deleted_sieve, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_small_classes, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_among_chunks, setup_small, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_memory_short, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_pieces, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),

@@ -1095,6 +1095,16 @@ FAULTS = [
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
     ('put: a large leaf is made before the look, whatever the look may find', 'unit-map', 'shm/map/put.c',
      'leaf->handle == 0 && put->mode == SHM_MAP_PUT &&', 'leaf->handle == 0 &&'),
+    ('put: entries are evicted before fewer pieces are tried', 'meson:api-map-evict/test_map_evict_memory_short',
+     'shm/map/put.c', 'if (*n_evicted == 0 && ', 'if (0 && '),
+    ('put: where memory is short, the pieces are as ever', 'meson:api-map/test_map_put_memory_short', 'shm/map/put.c',
+     '!leaf_plan(trie, key, put, true, leaf)', '!leaf_plan(trie, key, put, false, leaf)'),
+    ('chain: where memory is short, words are in a block', 'meson:api-map/test_map_put_memory_short', 'shm/map/chain.c',
+     'return is_short || slot_cost(', 'return slot_cost('),
+    ('chain: where memory is short, a value is in two pieces', 'meson:api-map/test_map_put_memory_short', 'shm/map/chain.c',
+     '''        if (is_short)
+                return head_short(arena, whole);
+''', ''),
     ('evict: no more in later tries than in the first', 'meson:api-map-evict/test_map_evict_among_chunks', 'shm/map/evict.c',
      '(size << n_tries) - cost', 'size - cost'),
     ('chain: the head is freed before its chunks', 'map-chain/put-delete', 'shm/map/chain.c',
