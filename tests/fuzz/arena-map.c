@@ -16,7 +16,7 @@
 #define N_KEYS_MAX 64U /* some are absent at first */
 #define EPOCH 1U /* entries are in it */
 #define VALUE_MAX 40000U
-#define LIMIT (UINT64_C(1) << 20)
+#define LIMIT (UINT64_C(1) << 16) /* two large values exceed it */
 #define CLEAN_SLICE 16U
 #define LIMITS_NS UINT64_C(1000000)
 
@@ -134,7 +134,7 @@ static void call_put(const ShmMapKey *key, const ImageStep *s, uint32_t size) {
                 .mode = s->value >> 1 & 3,
                 .value = value,
                 .value_size = size,
-                .epoch = s->value >> 3 & 3,
+                .epoch = (s->value >> 3 & 3) ?: SHM_EPOCH_CURRENT, /* 0 is closed in the end */
                 .ttl_ms = s->value >> 5 & 0xffff,
         };
         uint64_t version;
@@ -278,7 +278,7 @@ void image_map_call(const ImageStep *s) {
 }
 
 void image_map_call_all(void) {
-        for (uint8_t what = _CALL_N; what-- > 0;)
+        for (uint8_t what = 0; what < _CALL_N; what++) /* SET, which ends eviction, is the last */
                 for (uint16_t id = 0; id < 10; id++)
                         image_map_call(&(ImageStep){ .a = what, .b = 7 << 6 | (id * 3 + 10), .value = 1 });
 }
