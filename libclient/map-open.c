@@ -98,6 +98,16 @@ static bool find_labelled(const ShmArena *arena, uint32_t *ret_epoch) {
         return false;
 }
 
+static void pause_1ms(void) {
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* Nobody else closes it: an epoch that stayed open because others do control work would be lost for good. */
+static void maps_give_back(struct tslab *pool, uint32_t epoch) {
+        for (int tries = 0; tries < TRIES_MAX && tslab_epoch_close(pool, epoch, 0) == -EBUSY; tries++)
+                pause_1ms();
+}
+
 /* One attempt to name an epoch for maps. -EAGAIN: somebody else named one. */
 static int maps_make(struct tslab *pool, uint64_t expected) {
         uint32_t epoch, winner;
@@ -115,12 +125,8 @@ static int maps_make(struct tslab *pool, uint64_t expected) {
         if (!reserved && (r == -ESHUTDOWN || r == -ESTALE))
                 r = -EAGAIN;
         if (r && reserved && (maps_get(&pool->arena, &winner, &expected) != 0 || winner != epoch))
-                (void) tslab_epoch_close(pool, epoch, 0);
+                maps_give_back(pool, epoch);
         return r;
-}
-
-static void pause_1ms(void) {
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
 static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
