@@ -89,7 +89,8 @@ static int ask_server(int listener, const char *name) {
         int fd = socket(AF_UNIX, SOCK_STREAM, 0), visits = -1;
 
         getsockname(listener, (struct sockaddr *) &address, &size);
-        if (connect(fd, (struct sockaddr *) &address, size) < 0 || write(fd, name, strlen(name)) < 0 ||
+        if (connect(fd, (struct sockaddr *) &address, size) < 0 ||
+            send(fd, name, strlen(name), MSG_NOSIGNAL) < 0 ||
             read(fd, &visits, sizeof(visits)) != sizeof(visits))
                 visits = -1; /* that worker was killed */
         close(fd);
