@@ -99,27 +99,38 @@ static void test_hold_era(void **state) {
 }
 
 static uint64_t sum_heads(const ShmArena *arena) {
+        const uint64_t *words = (const uint64_t *) arena->heads;
         uint64_t sum = 0;
 
-        for (uint32_t i = 0; i < arena->n_records; i++)
-                sum += arena->heads[i].word;
+        for (size_t i = 0; i < arena->n_records * sizeof(*arena->heads) / sizeof(*words); i++)
+                sum += words[i];
         return sum;
 }
 
-/* All entries have room, and lie apart from each other and from the next table. */
-static void test_hold_last(void **state) {
-        TestArena *t = *state;
-        uint32_t last = t->arena.n_records - 1, number = (SHM_EPOCHS_MAX - 1) | 1U << 8;
-        uint64_t before = sum_heads(&t->arena);
+/* All entries have room, apart from each other and from the next table. A count brings no page into being for them. */
+static void test_hold_all(void **state) {
+        uint32_t number = (SHM_EPOCHS_MAX - 1) | 1U << 8;
+        ShmGeometry geometry = test_geometry();
         ShmClientInfo info = info_of(1);
+        uint64_t heads, resident;
+        TestArena t;
 
-        for (uint32_t i = 0; i <= last; i++) {
-                assert_int_equal(shm_client_add(&t->arena, &info), 0);
-                assert_int_equal(shm_client_count_holders(&t->arena, number), i);
-                shm_client_hold(&t->arena, i, number);
+        geometry.n_records = 1024; /* whole pages of all three tables */
+        test_arena_init(&t, &geometry);
+        heads = sum_heads(&t.arena);
+        for (uint32_t i = 0; i < geometry.n_records; i++)
+                assert_int_equal(shm_client_add(&t.arena, &info), 0);
+        resident = shm_arena_resident_size(&t.arena);
+        assert_int_equal(shm_client_count_holders(&t.arena, number), 0);
+        assert_int_equal(shm_arena_resident_size(&t.arena), resident);
+        for (uint32_t i = 0; i < geometry.n_records; i++) {
+                shm_client_hold(&t.arena, i, number);
+                assert_int_equal(shm_client_count_holders(&t.arena, number), i + 1);
+                if (i == 0)
+                        assert_int_equal(shm_arena_resident_size(&t.arena), resident + SHM_SLAB_SIZE);
         }
-        assert_int_equal(shm_client_count_holders(&t->arena, number), last + 1);
-        assert_int_equal(sum_heads(&t->arena), before);
+        assert_int_equal(sum_heads(&t.arena), heads);
+        test_arena_deinit(&t);
 }
 
 static void test_add_full(void **state) {
@@ -387,7 +398,7 @@ int main(void) {
                 cmocka_unit_test(test_start_time_gone),
                 ON_ARENA(test_add_get_remove),
                 ON_ARENA(test_hold_era),
-                ON_ARENA(test_hold_last),
+                cmocka_unit_test(test_hold_all),
                 ON_ARENA(test_add_full),
                 ON_ARENA(test_edges),
                 ON_ARENA(test_enter_another),
