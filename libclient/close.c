@@ -162,11 +162,19 @@ static bool repair_gone(struct tslab *pool) {
         return !has_records(pool) || (control_run(pool) && !has_records(pool));
 }
 
+/* Private pools: false: some is left to tslab_reap() after our end. */
+static bool end_control_work(struct tslab *pool) {
+        bool repaired;
+
+        pool_run_deferred(pool);
+        repaired = repair_gone(pool);
+        return control_end_leases(pool) && repaired;
+}
+
 /* Gives back all that this process has. In a child that never attached there is nothing. */
 static void pool_detach(struct tslab *pool) {
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
         ThreadState *state;
-        bool repaired;
 
         if (!pool->local->joined)
                 return;
@@ -182,14 +190,10 @@ static void pool_detach(struct tslab *pool) {
                 shm_trie_settle(&actor);
                 shm_cache_leave(&actor);
         }
-        if (pool->is_private) {
-                pool_run_deferred(pool);
-                repaired = repair_gone(pool);
-                if (control_end_leases(pool) && repaired)
-                        shm_client_remove(&pool->arena, pool->local->client);
-        } else if (!pool->is_reader) {
-                shm_client_leave(&pool->arena, pool->local->client); /* there may be no daemon just now */
-        }
+        if (pool->is_private && end_control_work(pool))
+                shm_client_remove(&pool->arena, pool->local->client);
+        else if (!pool->is_reader)
+                shm_client_leave(&pool->arena, pool->local->client); /* others do the rest, later */
 }
 
 static void drop_pages(const struct tslab *pool, size_t from, size_t to) {

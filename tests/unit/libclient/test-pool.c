@@ -415,6 +415,30 @@ static void test_close_frozen(void **state) {
                 assert_int_equal(epoch.owner, 0);
 }
 
+static int ref_and_close(void *userdata) {
+        struct tslab *pool = userdata;
+
+        CHECK(tslab_epoch_ref(pool, TSLAB_EPOCH_CURRENT) == 0);
+        CHECK(tslab_epoch_refs(pool, shm_epoch_current(&pool->arena)) == 1);
+        freeze_all(pool);
+        pool->arena.header->control_owner.value = 77;
+        tslab_close(pool);
+        return 0;
+}
+
+/* While others do control work it cannot do so, and its entry stays. Its references end all the same. */
+static void test_close_beside_control(void **state) {
+        struct tslab *pool = *state;
+
+        assert_int_equal(test_child_run(TEST_FORK, ref_and_close, pool), 0);
+        assert_int_equal(clients_used(pool), 2);
+        assert_int_equal(tslab_epoch_refs(pool, shm_epoch_current(&pool->arena)), 0);
+        pool->arena.header->control_owner.value = 0;
+        assert_int_equal(tslab_reap(pool), 1);
+        assert_int_equal(clients_used(pool), 1);
+        assert_int_equal(records_used(pool), 1);
+}
+
 static int die_in_control(void *userdata) {
         struct tslab *pool = userdata;
         ShmActor control;
@@ -529,6 +553,7 @@ int main(void) {
                 TEST(test_reap_rolled_back),
                 TEST(test_call_closed),
                 TEST(test_close_frozen),
+                TEST(test_close_beside_control),
                 TEST(test_reap_without_memory),
                 TEST(test_thaw),
                 TEST(test_put_beside_control),
