@@ -6,8 +6,8 @@
  * Invariants
  *   1. A call that does so is long, so few do. Each works for a slice of time, and the calls of its process that
  *      follow have as long for themselves. Shorter slices would be more long calls, and after each the next calls find
- *      their caches cold: beside 10^6 entries that expire in a second, p99.99 of others is 30 to 50 us with slices of
- *      1 ms, 270 with 250 us, and p99.9 is 1.3 in place of 1.5 of what it was before. A call that would fail for want
+ *      their caches cold: while 10^6 entries expire in a second, p99.99 of other calls is 30 to 50 us with slices of
+ *      1 ms, and 270 with 250 us; p99.9 grows by a factor of 1.3, and of 1.5. A call that would fail for want
  *      of memory, or of room below its map's limit, works at once, and not for long: entries that expired while nobody
  *      wrote may have it.
  *   2. Of several such calls one works, and the others sleep for a slice: its memory is for them, too. None waits for
