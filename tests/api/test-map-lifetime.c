@@ -244,6 +244,32 @@ static void test_map_expired_memory_goes_back(void **state) {
         tslab_map_close(map);
 }
 
+/* A call deletes some at a time, and the next calls leave them alone for a while. */
+static void test_map_expired_memory_goes_back_in_slices(void **state) {
+        uint64_t n = 30000, n_gone, n_most = 0, n_short = 0, n_now;
+        struct tslab_map *map, *other;
+        char key[16];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_open(&other, *state, "other", NULL), 0);
+        for (uint64_t i = 0; i < n; i++) {
+                snprintf(key, sizeof(key), "%lu", (unsigned long) i);
+                assert_int_equal(put_ttl(map, key, 1000), 0);
+        }
+        while (tslab_map_count(map) > 0)
+                sleep_ms(10);
+        for (n_gone = statistics(map).expirations; n_gone < n; n_gone = n_now) {
+                assert_int_equal(tslab_map_put(other, "k", 1, "v", 1, TSLAB_EPOCH_CURRENT), 0);
+                n_now = statistics(map).expirations;
+                n_short += n_now == n_gone;
+                n_most = n_now - n_gone > n_most ? n_now - n_gone : n_most;
+        }
+        assert_true(n_most < n / 2);
+        assert_true(n_short > 10);
+        tslab_map_close(other);
+        tslab_map_close(map);
+}
+
 static void test_map_put_with_options(void **state) {
         struct {
                 struct tslab_map_put_options now;
@@ -585,6 +611,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_default_lifetime, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_largest_value, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back_in_slices, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_with_options, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
