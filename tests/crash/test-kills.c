@@ -54,13 +54,10 @@ typedef struct Worker {
         Held held[N_HELD]; /* in the lease */
 } Worker;
 
-/*
- * The possible outcomes of a request when the daemon dies, another was faster, all ids are leased, or (-EBUSY) two
- * workers lost the answers to their revocations and ask again, after the id that both had leased went round.
- */
+/* The possible outcomes of a request when the daemon dies, another was faster, or all ids are leased. */
 static bool is_lawful(int r) {
         return r == 0 || r == -ENOTCONN || r == -ECONNRESET || r == -ETIMEDOUT || r == -ESTALE ||
-               r == -ENOSPC || r == -EBUSY;
+               r == -ENOSPC;
 }
 
 static int change_shared(Worker *w) {
@@ -101,14 +98,17 @@ static int begin_lease(Worker *w) {
         return is_lawful(r) ? 0 : r;
 }
 
-/* Again, till it is known to be done: nothing of it is looked at any more from the first time on. */
+/*
+ * Again, till it is known to be done: nothing of it is looked at any more from the first time on. -EBUSY: two workers
+ * lost the answers to their revocations and ask again, after the id that both had leased went round.
+ */
 static int end_lease(Worker *w) {
         int r;
 
         w->ending = true;
         r = tslab_epoch_close(w->pool, w->lease, TSLAB_CLOSE_REVOKE);
         if (r != 0 && r != -ESTALE)
-                return is_lawful(r) ? 0 : r;
+                return r == -EBUSY || is_lawful(r) ? 0 : r;
         for (uint32_t i = 0; i < N_HELD; i++) {
                 if (w->held[i].handle != 0 &&
                     tslab_get(w->pool, w->held[i].handle, &(void *){ NULL }, NULL) == 0)
