@@ -102,7 +102,7 @@ def children(pid, name):
         for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
             if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == name:
                 found.append(int(child))
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):    # it ended before its name was opened, or read
         pass
     return found
 
