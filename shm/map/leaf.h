@@ -21,12 +21,13 @@
 #define SHM_LEAF_CLAIM                                                                                       \
         4U /* no entry yet: a ShmClaim is behind the key, then a stale value, if there is one */
 #define SHM_LEAF_BUCKET 8U /* a cell, and a token bucket */
+#define SHM_LEAF_SETTLED (UINT64_C(1) << 63) /* in `expires`: the end is over, and no touch moves it */
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
 /* Key and value follow, in this order; without a word at once. */
 typedef struct ShmMapLeaf {
         uint64_t hash;
-        uint64_t expires; /* sealed: milliseconds of the pool's clock; 0: never */
+        uint64_t expires; /* sealed: milliseconds of the pool's clock, and SHM_LEAF_SETTLED; 0: never */
         uint32_t value_size;
         uint32_t epoch; /* API number: the leaf's */
         uint16_t key_size;
@@ -71,8 +72,9 @@ typedef struct ShmMapView {
         ShmMapLeaf head; /* a copy; the sizes fit the object */
         uint64_t *at; /* with SHM_LEAF_CHAINED: the first word, */
         uint64_t word; /* and its content, sealed */
-        uint64_t expires; /* as it was then */
+        uint64_t expires; /* as it was then, without SHM_LEAF_SETTLED */
         uint32_t room; /* size of the slot */
+        bool is_settled; /* whether it had SHM_LEAF_SETTLED */
         bool is_over; /* see shm_map_find() */
 } ShmMapView;
 
@@ -111,9 +113,13 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->room = (uint32_t) size;
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
         ret->expires = ret->head.expires ^ shm_leaf_seal(handle);
-        if (__builtin_expect(ret->expires != 0, 0))
+        ret->is_settled = false;
+        if (__builtin_expect(ret->expires != 0, 0)) {
                 /* ORDER: rlx; read whole. It counts if the view is live after that. */
                 ret->expires = shm_load_rlx(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
+                ret->is_settled = ret->expires & SHM_LEAF_SETTLED;
+                ret->expires &= ~SHM_LEAF_SETTLED;
+        }
         if (__builtin_expect(!(ret->head.flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM)), 1)) {
                 if (sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size <= size)
                         return 0;

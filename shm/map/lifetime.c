@@ -5,9 +5,9 @@
  *
  * Invariants
  *   1. A thread that decides that an entry is absent since its time is over, and changes the map upon that, or refuses
- *      to, first makes its end an earlier one, from the end that was seen. So no touch comes between. A reader only
- *      looks: a touch that was held up since before the end may bring an entry back that a reader has missed, if nobody
- *      took its memory.
+ *      to, first settles its end, from the end that was seen, or finds that settled. So no touch comes between. A
+ *      reader only looks: a touch that was held up since before the end may bring an entry back that a reader has
+ *      missed, if nobody took its memory.
  *   2. `first` of a slab, and of the arena, is not later than the end of any entry of it, but while a step looks at the
  *      slab, or a pass is under way. A writer stores the end of a leaf, links it, then lowers `first` of its slab, then
  *      of the arena. A step makes the arena's the latest there is, then the slab's 0, looks at the leaves, then lowers
@@ -54,14 +54,15 @@ uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
 
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
         uint64_t *word = (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
-        uint64_t seal = shm_leaf_seal(view->handle), expected = view->expires ^ seal;
+        uint64_t seal = shm_leaf_seal(view->handle);
+        uint64_t expected = (view->expires | (view->is_settled ? SHM_LEAF_SETTLED : 0)) ^ seal;
 
         /* ORDER: acqrel, pairs with shm_expiry_step(); before `first`. */
         return shm_cas_acqrel(word, &expected, expires ^ seal);
 }
 
 bool shm_map_settle_end(const ShmMapView *view) {
-        return shm_map_set_end(view, view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1 : SHM_MAP_ENDED);
+        return view->is_settled || shm_map_set_end(view, view->expires | SHM_LEAF_SETTLED);
 }
 
 bool shm_expiry_lower(uint64_t *first, uint64_t expires) {

@@ -34,8 +34,8 @@ uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
 #define SHM_MAP_ENDED UINT64_C(1)
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires);
 /*
- * Settles that an entry is over: no touch that was held up brings it back. Its end is made a millisecond earlier, not
- * SHM_MAP_ENDED: its stale value can still be had until something takes its place. False: it has another end by now.
+ * Settles that an entry is over: no touch that was held up brings it back. Its stale value can still be had, as long as
+ * before, until something takes its place. False: it has another end by now.
  */
 bool shm_map_settle_end(const ShmMapView *view);
 

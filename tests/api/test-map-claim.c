@@ -364,6 +364,22 @@ static void test_stale_value_stays(void **state) {
         tslab_map_close(map);
 }
 
+/* However often: each of these finds that the time of the key is over, and settles that. */
+static void test_stale_value_stays_as_long(void **state) {
+        struct tslab_map *map = open_map(*state, 20, 10000);
+        struct tslab_map_info info;
+        char back[8];
+
+        assert_int_equal(tslab_map_put(map, "key", 3, "1", 1, EPOCH), 0);
+        sleep_ms(60);
+        for (int i = 0; i < 20000; i++) {
+                assert_int_equal(tslab_map_update(map, "key", 3, "3", 1, EPOCH), -ENOENT);
+                assert_int_equal(tslab_map_delete_version(map, "key", 3, 1), -ENOENT);
+        }
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), 1);
+        tslab_map_close(map);
+}
+
 /* Nothing of before comes back: no stale value, and no value that is computed now. */
 static void test_expire_all(void **state) {
         struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
@@ -401,6 +417,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_one_computes, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value_stays_as_long, map_pool_setup,
+                                                map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_expire_all, map_pool_setup, map_pool_teardown),
         };
 

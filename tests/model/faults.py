@@ -818,7 +818,10 @@ FAULTS = [
     ('claim: the end of the stale entry stays', 'map-claim/touch-claim', 'shm/map/claim.c',
      '(shm_map_view_is_claim(view) || shm_map_settle_end(view))', 'true'),
     ('claim: the stale entry is ended before the claim is linked', 'map-claim/touch-claim', 'shm/map/lifetime.c',
-     'view->expires > SHM_MAP_ENDED + 1 ? view->expires - 1', 'false ? 0'),
+     'view->expires | SHM_LEAF_SETTLED', 'SHM_MAP_ENDED'),
+    ('claim: each look at a stale entry makes its end earlier', 'meson:api-map-claim/test_stale_value_stays_as_long',
+     'shm/map/lifetime.c', 'view->is_settled || shm_map_set_end(view, view->expires | SHM_LEAF_SETTLED)',
+     'shm_map_set_end(view, view->expires - 1)'),
     ('wait: looks at the key before it says so', 'map-claim/wait-fulfil', 'tests/model/case/map-claim.h',
      '''        value = shm_wait_begin(word);
         if (shm_map_find_claim(&map_tries[0], &key, claim_before, &c) == 1)
