@@ -10,8 +10,9 @@
 #include "shm/map/tally.h"
 #include "shm/map/trie.h"
 
-/* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
 #define SHM_MAP_EPOCH_ALL (UINT32_MAX - 1) /* for shm_map_expire() */
+
+/* The object of the root "tslab.maps": the epoch of the indexes of all maps. Never changes. */
 #define SHM_MAPS_ROOT "tslab.maps"
 #define SHM_MAPS_MAGIC UINT64_C(0x7370616d2d6d6873) /* "shm-maps" */
 typedef struct ShmMaps {
