@@ -493,7 +493,7 @@ class map {
         template <typename Compute>
         std::string get_or_compute(std::string_view key, Compute &&compute, milliseconds ttl = {},
                                    milliseconds timeout = std::chrono::seconds(10)) {
-                auto deadline = std::chrono::steady_clock::now() + std::min(timeout, longest_wait);
+                auto deadline = std::chrono::steady_clock::now() + std::clamp(timeout, milliseconds(0), longest_wait);
 
                 for (;;) {
                         std::optional<map_entry> found = find(key, true);

@@ -326,11 +326,16 @@ void test_map_claims() {
         }
         CHECK(map.get_or_compute(
                       "c", [] { return std::string("alone"); }, 0ms, 10ms) == "alone");
+        /* As nanoseconds, this would be a time to wait of a century. */
+        CHECK(map.get_or_compute(
+                      "c", [] { return std::string("alone"); }, 0ms,
+                      std::chrono::milliseconds(INT64_C(-13835058055282))) == "alone");
         auto c = map.claim("c");
         CHECK(!c->is_ours);
         std::thread patient([&map] {
                 CHECK(map.get_or_compute(
-                              "c", [] { return std::string("not"); }, 0ms, std::chrono::milliseconds::max()) == "two");
+                              "c", [] { return std::string("not"); }, 0ms,
+                              std::chrono::milliseconds::max()) == "two");
         });
         std::thread giver([&map, &c] {
                 std::this_thread::sleep_for(20ms);
@@ -349,10 +354,12 @@ void test_get_or_compute_in_full_map() {
         o.limit_bytes = 4096;
         tslab_cxx::map map(p, "full", &o);
 
-        CHECK(error_of([&map](pool &) {
-                      for (int i = 0;; i++)
-                              map.put(std::to_string(i), "value");
-              }, p) == ENOSPC);
+        CHECK(error_of(
+                      [&map](pool &) {
+                              for (int i = 0;; i++)
+                                      map.put(std::to_string(i), "value");
+                      },
+                      p) == ENOSPC);
         CHECK(map.get_or_compute("new", [] { return std::string("computed"); }) == "computed");
 }
 
