@@ -212,6 +212,17 @@ class Alone(unittest.TestCase):
         self.cache.set('l', 1)
         self.assertRaises(tslab.Error, lock.acquire)
 
+    def test_clear_beside_a_lock(self):
+        """It is free, as the docstrings say; its owner, which does not know, takes it from nobody."""
+        lock, other = self.cache.lock('l'), self.cache.lock('l')
+        lock.acquire()
+        self.cache.clear()
+        self.assertTrue(other.acquire(False))
+        lock.release()
+        self.assertTrue(other.locked())
+        other.release()
+        self.assertFalse(other.locked())
+
     def test_look_at_a_lock(self):
         """It is free meanwhile, also for a caller that does not wait."""
         lock, other = self.cache.lock('l'), self.cache.lock('l')

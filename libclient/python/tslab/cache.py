@@ -178,13 +178,15 @@ class Cache(Store):
         return sum(self.delete(key) for key in keys)
 
     def clear(self) -> None:
-        """Deletes all that is there when it begins, stale values too. A value that is being computed is not kept."""
+        """Deletes all that is there when it begins, stale values too. A value that is being computed is not kept, and
+        locks that are held become free: others may acquire them."""
         self._use(Map.clear)
 
 
 class Lock:
-    """A lock of all processes, by a claim: Cache.lock() makes one. It is free again when its owner is killed, and after
-    30 seconds in any case. It may be acquired in one thread and released in another."""
+    """A lock of all processes, by a claim: Cache.lock() makes one. It is free again when its owner is killed,
+    when Cache.clear() is called, and after 30 seconds in any case. It may be acquired in one thread and released in
+    another."""
 
     def __init__(self, cache: Cache, key: bytes) -> None:
         self._cache, self._key, self._version = cache, key, 0
