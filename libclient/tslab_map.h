@@ -14,9 +14,10 @@
  *
  *      map = tslab_map_close(map);
  *
- * Nobody waits, but in tslab_map_wait(): there is no lock in the pool. A process that is killed inside a call leaves
- * the old value or the new one, and no memory behind. A get returns a value that the key had at one moment inside the
- * call, never a mixture.
+ * No call waits for another thread, but tslab_map_wait(), tslab_map_open() for up to a second, and in a private pool
+ * whose entries expire a change that finds no memory, or its map full: for some 30 ms at most. A process that is killed
+ * inside a call leaves the old value or the new one, and no memory behind. A get returns a value that the key had at
+ * one moment inside the call, never a mixture.
  *
  * A change that depends on the old value loses no change of others when it names the version that it
  * was made from:
@@ -423,8 +424,8 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
 /*
  * Waits until `version` is no longer a claim on the key that stands, and returns 0: then get the value, or claim the
  * key. Returns 0 at once where it is none. Version 0 stands for any claim: with no time to wait, whether there is one.
- * It is the only call that waits, and nothing waits for a thread in it, not tslab_close() either. It also works in a
- * pool that was opened with TSLAB_READER.
+ * Nothing waits for a thread in it, not tslab_close() either. It also works in a pool that was opened with
+ * TSLAB_READER.
  *
  * -ETIMEDOUT   timeout_ms are over; the claim stands
  * -EINTR       a signal handler ran, and not just between two sleeps of this call
@@ -495,7 +496,8 @@ struct tslab_map_statistics {
 
 /*
  * Tells the counts of a map, without a walk over its entries. They may be wrong by what others change meanwhile, and by
- * a process's last change if it was killed in it, until that is repaired.
+ * a process's last change if it was killed in it, until that is repaired: then the map is counted anew. If others
+ * change it during that, entries and bytes may stay wrong by some of these changes, until it is counted again.
  *
  * -EINVAL      ret->size is out of range
  * -EIDRM       the map is no more

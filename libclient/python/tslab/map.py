@@ -355,8 +355,8 @@ class Map(MutableMapping[bytes, bytes]):
         return Claim(version[0], r == 0)
 
     def wait(self, key: Bytes, version: int, timeout: float = TTL_MAX) -> bool:
-        """Waits until a claim is no more: False where so many seconds are over before. Version 0 stands for any claim. It
-        is the one call of a map that waits; with asyncio, call it in a thread."""
+        """Waits until a claim is no more: False where so many seconds are over before. Version 0 stands for any claim.
+        With asyncio, call it in a thread."""
         key, end = raw(key), time.monotonic() + timeout
         while True:
             left_ms = max(0, (end - time.monotonic()) * 1000)      # may be math.inf
