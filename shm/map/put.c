@@ -36,6 +36,7 @@ typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
         ShmMapLeaf head; /* not sealed; without an epoch and an end until there is a leaf */
         size_t size; /* its slot has room for this */
+        bool is_short; /* it has the fewest pieces */
         ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
 
@@ -60,6 +61,7 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
                 .map = trie->map,
         };
         ret->size = chained ?: shm_leaf_size(key->size, put->value_size, put->flags);
+        ret->is_short = is_short;
         return true;
 }
 
@@ -97,15 +99,18 @@ static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKe
 __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, const ShmTrie *trie,
                                                            const ShmMapKey *key, const ShmMapPut *put,
                                                            NewLeaf *leaf, uint32_t *n_evicted) {
-        size_t before = leaf->size;
+        bool was_short = leaf->is_short;
 
-        if (*n_evicted == 0 && !shm_evict_was_full(trie) && leaf_plan_short(actor, trie, key, put, leaf))
+        if (*n_evicted == 0 && !was_short && !shm_evict_was_full(trie) &&
+            leaf_plan_short(actor, trie, key, put, leaf))
                 return true;
-        (void) leaf_plan(trie, key, put, false, leaf);
-        leaf_measure(trie, leaf);
+        if (leaf->is_short) {
+                (void) leaf_plan(trie, key, put, false, leaf);
+                leaf_measure(trie, leaf);
+        }
         if (shm_evict_for_memory(actor, trie, &leaf->evict, (*n_evicted)++))
                 return true;
-        return leaf->size == before && leaf_plan_short(actor, trie, key, put, leaf);
+        return !was_short && leaf_plan_short(actor, trie, key, put, leaf);
 }
 
 /* Threads that come late, to the leaf that was in the slot before, compare with these words. */
