@@ -280,10 +280,11 @@ static void test_map_sizes_in_few_classes(void **state) {
 }
 
 /* An entry is replaced while a tenth more than its size is free, in whole slabs, though all of these are empty. */
-static void test_map_put_memory_short(void **state) {
+static void try_memory_short(void **state, size_t key_size) {
         enum { SLAB = 4096, SIZE_MAX_TRIED = 100000 };
         struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
         const struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20 };
+        static const uint8_t key[SLAB];
         uint8_t *big = calloc(1, SIZE_MAX_TRIED), *buffer = malloc(SIZE_MAX_TRIED);
 
         assert_true(big && buffer);
@@ -296,26 +297,32 @@ static void test_map_put_memory_short(void **state) {
                 assert_int_equal(tslab_create((struct tslab **) state, &options), 0);
                 assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
                 /* Its slab has no slots for small pieces. */
-                assert_int_equal(tslab_map_put(map, "k", 1, big, 4000, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_put(map, key, key_size, big, 4000 - key_size, TSLAB_EPOCH_CURRENT),
+                                 0);
                 while (tslab_alloc(*state, SLAB, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
                         n++;
-                for (size_t bytes = 0; bytes < size + size / 10; bytes += SLAB)
+                for (size_t bytes = 0; bytes * 10 < (key_size + size) * 11; bytes += SLAB)
                         assert_int_equal(tslab_free(*state, handles[--n]), 0);
                 fill_pattern(big, size, (unsigned) size);
-                assert_int_equal(tslab_map_put(map, "k", 1, big, size, TSLAB_EPOCH_CURRENT), 0);
-                assert_int_equal(tslab_map_get(map, "k", 1, buffer, SIZE_MAX_TRIED, NULL), size);
+                assert_int_equal(tslab_map_put(map, key, key_size, big, size, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_get(map, key, key_size, buffer, SIZE_MAX_TRIED, NULL), size);
                 assert_memory_equal(buffer, big, size);
                 /* As much of the map's bytes goes as came, though the next leaf has other pieces. */
                 while (n > 0)
                         assert_int_equal(tslab_free(*state, handles[--n]), 0);
-                assert_int_equal(tslab_map_put(map, "k", 1, big, size, TSLAB_EPOCH_CURRENT), 0);
-                assert_int_equal(tslab_map_delete(map, "k", 1), 0);
+                assert_int_equal(tslab_map_put(map, key, key_size, big, size, TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(tslab_map_delete(map, key, key_size), 0);
                 assert_int_equal(tslab_map_statistics(map, &statistics), 0);
                 assert_int_equal(statistics.bytes, 0);
                 tslab_map_close(map);
         }
         free(big);
         free(buffer);
+}
+
+static void test_map_put_memory_short(void **state) {
+        try_memory_short(state, 1);
+        try_memory_short(state, 3800);
 }
 
 /* In fewer pieces a value takes more: where these exceed the map's limit, memory is still what the put lacks. */
