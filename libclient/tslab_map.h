@@ -55,11 +55,13 @@
  * touching or adding to it is to use it; a get in a pool that was opened with TSLAB_READER does not count. Entries of
  * any size are evicted, counters and buckets too; an entry that was put just now is not the next to go. Where the pool
  * has no memory left, such a map evicts in the same way, with or without a limit: entries of the size that is wanted,
- * else all entries of whole slabs, so that a change of sizes does not end in failures. A put fails with -ENOMEM even so
- * where its memory cannot come from entries of this map: the rest of the pool is objects, other maps' entries, claims,
- * values that other threads are about to put, or slots in caches of threads that are stopped inside a call. When the
- * limit is lowered, each put deletes some more than it brings, until the map is within it. A thread that does nothing
- * meanwhile may have up to 64 KiB of entries that only it has counted, and that come on top until it changes the map.
+ * else all entries of whole slabs, so that a change of sizes does not end in failures. Slabs that are shared with
+ * objects or other maps are not empty when the map's entries go: there one put of a size that is new may evict most of
+ * the map, or all of it. A put fails with -ENOMEM even so where its memory cannot come from entries of this map: the
+ * rest of the pool is objects, other maps' entries, claims, values that other threads are about to put, or slots in
+ * caches of threads that are stopped inside a call. When the limit is lowered, each put deletes some more than it
+ * brings, until the map is within it. A thread that does nothing meanwhile may have up to 64 KiB of entries that only
+ * it has counted, and that come on top until it changes the map.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
  * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
