@@ -95,10 +95,7 @@ static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmM
                 put->value = claim->buffer;
         }
         put->expected = view->handle;
-        return shm_map_view_live(trie->arena, view) &&
-                               (shm_map_view_is_claim(view) || shm_map_settle_end(view))
-                       ? 0
-                       : SHM_TRIE_E_CHANGED;
+        return shm_map_view_live(trie->arena, view) && shm_map_settle_end(view) ? 0 : SHM_TRIE_E_CHANGED;
 }
 
 static int claim_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,

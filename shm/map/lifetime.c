@@ -62,6 +62,8 @@ bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
 }
 
 bool shm_map_settle_end(const ShmMapView *view) {
+        if (shm_map_view_is_claim(view))
+                return true;
         return view->is_settled || shm_map_set_end(view, view->expires | SHM_LEAF_SETTLED);
 }
 

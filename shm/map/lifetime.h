@@ -35,7 +35,7 @@ uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires);
 /*
  * Settles that an entry is over: no touch that was held up brings it back. Its stale value can still be had, as long as
- * before, until something takes its place. False: it has another end by now.
+ * before, until something takes its place. A claim is none, and stays. False: it has another end by now.
  */
 bool shm_map_settle_end(const ShmMapView *view);
 

@@ -211,7 +211,7 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_settle_end(&view))
+        if (view.is_over && !shm_map_settle_end(&view))
                 return SHM_TRIE_E_CHANGED;
         if (expected && c.value != expected)
                 return view.is_over ? -ENOENT : -EAGAIN;

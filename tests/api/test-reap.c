@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/api/fill.h"
 #include "tests/util/process.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
@@ -14,9 +15,6 @@
 #define N_CHILDREN 40
 #define N_EPOCHS 4
 #define N_BUSY 10
-#define N_OBJECTS_MAX 100000
-
-static tslab_handle objects[N_OBJECTS_MAX];
 
 /* A pool of so few slabs and records that a child's leavings are missed soon. */
 static struct tslab *create(void) {
@@ -25,17 +23,6 @@ static struct tslab *create(void) {
 
         assert_int_equal(tslab_create(&pool, &options), 0);
         return pool;
-}
-
-/* How many objects there is room for. */
-static int fill(struct tslab *pool) {
-        int n = 0;
-
-        while (n < N_OBJECTS_MAX && tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &objects[n], NULL) == 0)
-                n++;
-        for (int i = 0; i < n; i++)
-                assert_int_equal(tslab_free(pool, objects[i]), 0);
-        return n;
 }
 
 /* Caches full, objects pending; one that is shared, in the root. */
@@ -72,7 +59,7 @@ static void test_reap(void **state) {
         tslab_handle shared;
         void *object;
 
-        assert_true(n > 10000 && n < N_OBJECTS_MAX);
+        assert_true(n > 10000 && n < FILL_MAX);
         for (int i = 0; i < N_CHILDREN; i++) {
                 reap(pool, test_child_start(TEST_FORK, hold, pool));
                 assert_int_equal(tslab_root_get(pool, "shared", &shared), 0);

@@ -789,7 +789,7 @@ FAULTS = [
     ('expiry: what took the place of an entry that is over is deleted', 'map-replace/exact-pass', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('map delete: the end of an entry that is over is not final', 'map-cell/touch-delete', 'shm/map/map.c',
-     'if (view.is_over && !shm_map_view_is_claim(&view) && !shm_map_settle_end(&view))', 'if (0)'),
+     'if (view.is_over && !shm_map_settle_end(&view))', 'if (0)'),
     ('expiry: the end of an entry that is over is not final', 'map-cell/touch-pass', 'shm/map/expiry.c',
      'if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))', 'if (0)'),
     ('expiry: a claim goes for the entry that was there', 'map-claim/claim-pass', 'shm/map/unlink.c',
@@ -816,7 +816,8 @@ FAULTS = [
         if (shm_map_view_is_claim(view))
 '''),
     ('claim: the end of the stale entry stays', 'map-claim/touch-claim', 'shm/map/claim.c',
-     '(shm_map_view_is_claim(view) || shm_map_settle_end(view))', 'true'),
+     'shm_map_view_live(trie->arena, view) && shm_map_settle_end(view)',
+     'shm_map_view_live(trie->arena, view)'),
     ('claim: the stale entry is ended before the claim is linked', 'map-claim/touch-claim', 'shm/map/lifetime.c',
      'view->expires | SHM_LEAF_SETTLED', 'SHM_MAP_ENDED'),
     ('claim: each look at a stale entry makes its end earlier', 'meson:api-map-claim/test_stale_value_stays_as_long',
