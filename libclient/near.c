@@ -45,9 +45,9 @@ struct tslab_near {
         struct tslab_map *map;
         char root[SHM_ROOT_NAME_SIZE];
         uint64_t handle; /* the cover's, as this process saw it last; 0: none */
-        uint32_t lease; /* the epoch that this process leased */
+        uint32_t lease; /* the epoch that the giver leased */
         pid_t giver; /* the process that gives the cover: this, or its parent */
-        uint64_t own; /* the cover that it gives; 0: none */
+        uint64_t own; /* the cover that the giver gives; 0: none */
         ShmCoverTime until; /* as it was stored last */
 };
 
@@ -79,11 +79,15 @@ _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const 
         return r;
 }
 
+/* A forked child has its parent's notes, and gives no cover. */
+static bool gives_cover(const struct tslab_near *near) {
+        return near->own && near->giver == getpid();
+}
+
 _public_ struct tslab_near *tslab_near_close(struct tslab_near *near) {
         if (!near)
                 return NULL;
-        if (near->own && near->giver == getpid())
-                (void) tslab_near_end(near);
+        (void) tslab_near_end(near);
         (void) tslab_map_close(near->map);
         free(near);
         return NULL;
@@ -279,7 +283,7 @@ _public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefix
         uint64_t old;
         int r;
 
-        if (near->own)
+        if (gives_cover(near))
                 return -EALREADY;
         r = pack_prefixes(prefixes, n_prefixes, packed, &size);
         if (r == 0)
@@ -315,7 +319,7 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
         ShmCoverTime until = cover_time(until_usec);
         uint32_t id, era;
 
-        if (shm_epoch_admit(arena, near->lease, &id, &era) != 0)
+        if (!gives_cover(near) || shm_epoch_admit(arena, near->lease, &id, &era) != 0)
                 return -ESTALE;
         return shm_cover_set(arena, near->own, &near->until, &until);
 }
@@ -323,7 +327,7 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
 _public_ int tslab_near_end(struct tslab_near *near) {
         const ShmCoverTime past = {};
 
-        if (!near->own)
+        if (!gives_cover(near))
                 return 0;
         (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
         near->own = 0;

@@ -19,7 +19,8 @@
  * Of several workers that miss a key, one gets the claim and asks the engine. A change of the key between its question
  * and its fill takes the claim away, so that the fill is refused: an old value cannot come in behind a change.
  *
- * Any thread may call these; a forked child goes on using its parent's. Include tslab_map.h's page for errors of maps.
+ * Any thread may call these; a forked child goes on using its parent's, but the cover that its parent gives is not the
+ * child's to move or to end. Include tslab_map.h's page for errors of maps.
  */
 #include <stddef.h>
 #include <stdint.h>

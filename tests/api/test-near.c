@@ -408,6 +408,48 @@ static void test_a_child_leaves_the_cover(void **state) {
         assert_int_equal(cover_for(f, COVER_MS), 0);
 }
 
+/* Its parent gives the cover, so a child neither ends nor moves it. */
+static void test_a_child_gives_no_cover(void **state) {
+        Fixture *f = *state;
+        int status;
+        pid_t pid;
+
+        cover(f);
+        put_copy(f, "a", "one");
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(cover_for(f, 0) != -ESTALE || tslab_near_end(f->near) != 0 ||
+                      tslab_near_begin(f->near, NULL, 0) != -EBUSY);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(get(f, "a"), 3);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
+        assert_int_equal(get(f, "a"), 3);
+}
+
+/* The cover that its parent gave is not in its way. */
+static void test_a_child_covers_after_its_parent(void **state) {
+        Fixture *f = *state;
+        int begun[2], status;
+        char byte;
+        pid_t pid;
+
+        cover(f);
+        assert_int_equal(pipe(begun), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(read(begun[0], &byte, 1) != 1 || tslab_near_begin(f->near, NULL, 0) != 0 ||
+                      cover_for(f, COVER_MS) != 0 || tslab_near_end(f->near) != 0);
+        assert_int_equal(tslab_near_end(f->near), 0);
+        assert_int_equal(write(begun[1], "x", 1), 1);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        close(begun[0]);
+        close(begun[1]);
+}
+
 static void test_keys(void **state) {
         static char large[70000];
         Fixture *f = *state;
@@ -483,6 +525,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_lifetime_counts_from_the_claim, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_copies_make_room, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_child_leaves_the_cover, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_child_gives_no_cover, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_child_covers_after_its_parent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_value_like_the_sign_of_absence, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_root_that_names_no_cover, setup, teardown),

@@ -1328,9 +1328,11 @@ FAULTS = [
     ('near: the answer that was waited for is not looked for', 'meson:api-near/test_one_answer_for_all', 'libclient/near.c',
      'return r == -EEXIST ? -EAGAIN : 0;', 'return 0;'),
     ('near: an end without a beginning revokes an epoch', 'meson:api-near/test_end_without_a_beginning', 'libclient/near.c',
-     '''        if (!near->own)
+     '''        if (!gives_cover(near))
                 return 0;
         (void) shm_cover_set''', '        (void) shm_cover_set'),
+    ('near: a forked child gives the cover of its parent', 'meson:api-near/test_a_child_gives_no_cover', 'libclient/near.c',
+     'return near->own && near->giver == getpid();', 'return near->own != 0;'),
     ('near: an epoch is lost where there is no room for a cover', 'meson:api-near/test_begin_in_a_full_pool',
      'libclient/near.c', '''        if (r)
                 (void) tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE);
