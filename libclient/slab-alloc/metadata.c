@@ -2,7 +2,8 @@
  * Metadata of an allocator
  *
  * Purpose: the members of temporal-slab's struct that programs read there.
- * Invariants: 1. labels are registered under label_lock; a label has one id as long as the allocator lives.
+ * Invariants: 1. labels are registered under the pool's control_lock, which is free in a forked child; a label has one
+ *    id as long as the allocator lives.
  * Who may do what: any thread of this process writes; nothing is decided by it.
  * Crash: it is this process's, and ends with it.
  */
@@ -57,14 +58,12 @@ static uint8_t find_label_id(LabelRegistry *registry, const char *label) {
         return registry->count++;
 }
 
-/* In a child that was forked while another thread was in here the lock is never free: its labels get no ids. */
 void metadata_set_label(SlabAllocator *alloc, EpochId epoch, const char *label) {
-        AllocatorState *state = allocator_state(alloc);
+        pthread_mutex_t *lock = &allocator_state(alloc)->pool->local->control_lock;
         EpochMetadata *meta = &alloc->epoch_meta[epoch];
 
-        if (pthread_mutex_trylock(&state->label_lock) != 0)
-                return;
+        pthread_mutex_lock(lock);
         meta->label_id = find_label_id(&alloc->label_registry, label);
         strcpy(meta->label, label);
-        pthread_mutex_unlock(&state->label_lock);
+        pthread_mutex_unlock(lock);
 }

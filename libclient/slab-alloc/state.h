@@ -25,7 +25,6 @@ typedef struct AllocatorState {
         uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; another era has no users */
         uint64_t n_closes, closes_ns; /* epoch_close() */
         ClassCounters classes[ALLOCATOR_N_CLASSES];
-        pthread_mutex_t label_lock;
 } AllocatorState;
 
 /* NULL: there is nothing to be had in it. */

@@ -1,6 +1,7 @@
 /* <slab_stats.h>, <slab_diagnostics.h> and the members of struct SlabAllocator that programs read. */
 #include <slab_diagnostics.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,39 @@ static void test_label_ids(void **state) {
         slab_epoch_set_label(a, 4, NULL);
         assert_int_equal(a->epoch_meta[4].label_id, 0);
         assert_int_equal(a->label_registry.count, 16);
+}
+
+typedef struct Labels {
+        SlabAllocator *allocator;
+        EpochId epoch;
+        unsigned n_lost;
+} Labels;
+
+static void *set_labels(void *argument) {
+        Labels *labels = argument;
+        const char *label = labels->allocator->epoch_meta[labels->epoch].label;
+        char text[] = "label A";
+
+        for (unsigned i = 0; i < 100000; i++) {
+                text[6] = (char) ('A' + i % 5);
+                slab_epoch_set_label(labels->allocator, labels->epoch, text);
+                labels->n_lost += strcmp(label, text) != 0;
+        }
+        return NULL;
+}
+
+static void test_labels_of_threads(void **state) {
+        pthread_t threads[4];
+        Labels labels[4];
+
+        for (unsigned i = 0; i < 4; i++) {
+                labels[i] = (Labels){ .allocator = *state, .epoch = i + 1 };
+                assert_int_equal(pthread_create(&threads[i], NULL, set_labels, &labels[i]), 0);
+        }
+        for (unsigned i = 0; i < 4; i++) {
+                assert_int_equal(pthread_join(threads[i], NULL), 0);
+                assert_int_equal(labels[i].n_lost, 0);
+        }
 }
 
 static void test_close(void **state) {
@@ -273,6 +307,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_epoch_0, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_epoch_metadata, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_label_ids, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_labels_of_threads, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_close, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_class, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_global, setup, teardown),
