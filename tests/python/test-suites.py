@@ -83,6 +83,14 @@ def test_counter():
         assert region.get_or_create('a', lambda: 7) == 7
 
 
+def test_keys_like_those_of_locks():
+    with tslab.create(size=1 << 20) as pool:
+        region = make_region().configure('tslab', expiration_time=300, arguments={'pool': pool})
+        for before in '\\0', '\\x01', '\\x7f', '\\xff':
+            region.set(before + 'a', 1)
+        assert region.get_or_create('a', lambda: 7) == 7
+
+
 class TestSerializer(Ours, _GenericSerializerTestSuite, _GenericBackendTestSuite):
     pass
 '''

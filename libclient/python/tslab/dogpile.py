@@ -4,7 +4,8 @@
     region = dogpile.cache.make_region().configure('tslab', expiration_time=300, arguments={'pool': 'web'})
 
 Arguments: `pool` is the name of a pool or a tslab.Pool; `name` is that of the cache in the pool; `ttl` is how many
-seconds values stay there, longer than the region's expiration_time; others are as in tslab.Map.
+seconds values stay there, longer than the region's expiration_time; `limit_bytes`, `value_max`, `stale` and `evict` are as
+in tslab.Map. Others are ignored, as dogpile.cache wants it.
 
 A value that the pool does not take, because it is too large, the pool is full, or a daemon is needed and absent, is not
 kept, and that is logged (logger `tslab`): requests go on without a cache.
@@ -20,6 +21,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Tuple
 from dogpile.cache.api import NO_VALUE, BytesBackend, CantDeserializeException
 
 import tslab
+from tslab._store import encoded
 from tslab.cache import UNKEPT, Lock
 from tslab.errors import Error
 from tslab.pool import Pool
@@ -71,7 +73,7 @@ class Backend(BytesBackend):
 
     def get_mutex(self, key: str) -> Any:
         """One process at a time makes a value, but for values that take longer than 30 seconds."""
-        return _Mutex(self.cache, f'\0{key}'.encode())
+        return _Mutex(self.cache, b'\xff' + encoded(key))      # no text begins so
 
     def has_lock_timeout(self) -> bool:
         return True
