@@ -111,6 +111,9 @@ import tslab
 import tslab.cachelib
 
 
+UNPICKLED = [lambda: 7]
+
+
 class Custom(tslab.cachelib.Cache):
     serializer = SillySerializer()
 
@@ -137,6 +140,14 @@ class TestTslab(CommonTests, HasTests, ClearTests, SerializerTests):
             assert cache.set('a', 1, -1)
             while cache.get('a'):
                 pass
+
+    def test_no_pickle(self):
+        with tslab.create() as pool:
+            cache = tslab.cachelib.Cache(pool)
+            for call in cache.set, cache.add:
+                with pytest.raises(pickle.PicklingError, match='list'):
+                    call('a', UNPICKLED)
+            assert not cache.has('a')
 
     def test_pickled(self):
         cache = tslab.cachelib.Cache(tslab.open(os.environ['TSLAB_POOL']), 'pickled', default_timeout=7)
