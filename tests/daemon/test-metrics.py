@@ -167,7 +167,7 @@ class Metrics(unittest.TestCase):
                 self.assertIn(b'tslab_up{pool="default"} 1', body)
             finally:
                 self.end(process)
-        for where in ('', 'x', ':1', '127.0.0.1:', 'localhost:80', '1.2.3.4.5:1', '[' + 'x' * 99 + ']:1'):
+        for where in ('', 'x', ':1', '127.0.0.1:', 'localhost:80', '1.2.3.4.5:1', '65536', '127.0.0.1:131000', '[' + 'x' * 99 + ']:1'):
             done = self.run_ctl('metrics', f'--http={where}')
             self.assertEqual((done.returncode, done.stdout), (2, b''), where)
 

@@ -116,13 +116,15 @@ static bool is_listening(int fd) {
         return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value;
 }
 
-/* Into host and port, as getaddrinfo() takes them. False: it is too long, or there is no port. */
+/* Into host and port, as getaddrinfo() takes them; it takes 65537 for 1. False: it is too long, or there is no port. */
 static bool split_address(const char *where, char host[64], const char **ret_port) {
         const char *colon = strrchr(where, ':');
+        unsigned long port;
 
         *ret_port = colon ? colon + 1 : where;
         (void) strcpy(host, "127.0.0.1");
-        return strtoul(*ret_port, NULL, 10) > 0 && (!colon || host_name(where, host, 64));
+        port = strtoul(*ret_port, NULL, 10);
+        return port > 0 && port <= UINT16_MAX && (!colon || host_name(where, host, 64));
 }
 
 int http_listen(const char *where) {
