@@ -8,7 +8,7 @@
 
 #include "proto/cleanup.h"
 
-#define LINE_SIZE 1024
+#define LINE_MAX_BYTES 1023
 
 static void close_file(FILE **file) {
         if (*file)
@@ -54,6 +54,13 @@ static int read_setting(Options *options, char *line, bool takes_over, char *why
         return options_set_variable(options, name, strip_quotes(strip_blanks(value)), why);
 }
 
+static int check_length(const char *line, char *why) {
+        if (strcspn(line, "\n") <= LINE_MAX_BYTES)
+                return 0;
+        (void) snprintf(why, OPTIONS_WHY_SIZE, "the line is longer than %d bytes", LINE_MAX_BYTES);
+        return -EINVAL;
+}
+
 static int refuse_file(const char *path, char *ret_why) {
         (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.120s: %s (tslabd reads it as user %u)", path,
                         strerror(errno), (unsigned) geteuid());
@@ -62,13 +69,13 @@ static int refuse_file(const char *path, char *ret_why) {
 
 static int read_file(Options *options, const char *path, bool takes_over, char *ret_why) {
         _cleanup_(close_file) FILE *file = fopen(path, "re");
-        char line[LINE_SIZE], why[OPTIONS_WHY_SIZE] = "";
+        char line[LINE_MAX_BYTES + 2], why[OPTIONS_WHY_SIZE] = "";
         int r;
 
         if (!file)
                 return errno == ENOENT ? 0 : refuse_file(path, ret_why);
         for (unsigned n = 1; fgets(line, sizeof(line), file); n++) {
-                r = read_setting(options, line, takes_over, why);
+                r = check_length(line, why) ?: read_setting(options, line, takes_over, why);
                 if (r == -EINVAL)
                         (void) snprintf(ret_why, OPTIONS_WHY_SIZE, "%.80s:%u: %.150s", path, n, why);
                 if (r)

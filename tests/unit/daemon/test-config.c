@@ -74,7 +74,24 @@ static void test_config_read_refuses(void **state) {
         assert_refused("TSLAB_READERS=no-such-user\n", "'no-such-user' will not do");
 }
 
-/* systemd put it into the environment, too: deleted from the file, it must be as if it were not set. */
+/* Its rest is no line of its own. */
+static void test_config_read_long_line(void **state) {
+        char text[1100], why[OPTIONS_WHY_SIZE];
+        Options options;
+
+        memset(text, 'x', sizeof(text));
+        text[0] = '#';
+        strcpy(&text[1023], "\nTSLAB_EPOCHS=4\n");
+        assert_int_equal(read_text(&options, text, why), 0);
+        assert_int_equal(options.geometry.n_epochs, 4);
+        options_deinit(&options);
+        strcpy(&text[1023], "TSLAB_EPOCHS=4\n");
+        assert_refused(text, ":1: the line is longer than 1023 bytes");
+        text[1023] = 'x';
+        text[1024] = 0;
+        assert_refused(text, ":1: the line is longer than 1023 bytes");
+}
+
 /* fopen() opens it, and the first read fails. */
 static void test_config_read_unreadable(void **state) {
         char why[OPTIONS_WHY_SIZE] = "";
@@ -86,6 +103,7 @@ static void test_config_read_unreadable(void **state) {
         options_deinit(&options);
 }
 
+/* systemd put it into the environment, too: deleted from the file, it must be as if it were not set. */
 static void test_config_read_takes_over(void **state) {
         char why[OPTIONS_WHY_SIZE] = "";
         Options options;
@@ -129,6 +147,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_config_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_config_read_refuses, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_config_read_long_line, setup, teardown),
                 cmocka_unit_test(test_config_read_unreadable),
                 cmocka_unit_test_setup_teardown(test_config_read_takes_over, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_config_read_saved, setup, teardown),
