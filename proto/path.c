@@ -75,10 +75,11 @@ int proto_socket_path(const char *pool_or_path, char **ret_path) {
         _cleanup_(proto_freep) char *dir = NULL, *path = NULL;
         int r;
 
-        if (!pool_or_path)
+        if (!pool_or_path) {
                 pool_or_path = secure_getenv("TSLAB_POOL");
-        if (!pool_or_path)
-                pool_or_path = "default";
+                if (!pool_or_path || !pool_or_path[0])
+                        pool_or_path = "default";
+        }
 
         if (strchr(pool_or_path, '/'))
                 return copy_path(pool_or_path, ret_path);

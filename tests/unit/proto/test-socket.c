@@ -524,6 +524,8 @@ static void test_socket_path(void **state) {
         assert_int_equal(proto_socket_path("a-b", &path), -EINVAL);
         assert_int_equal(proto_socket_path("", &path), -EINVAL);
         assert_null(path);
+        assert_int_equal(setenv("TSLAB_POOL", "", 1), 0);
+        check_path(NULL, "/tmp/x/default.sock");
         assert_int_equal(setenv("TSLAB_POOL", "web", 1), 0);
         check_path(NULL, "/tmp/x/web.sock");
         assert_int_equal(proto_runtime_dir(&dir), 0);
