@@ -12,8 +12,11 @@
  *
  *      n = tslab_near_get(near, key, key_size, buffer, sizeof(buffer), 50, &claim);
  *      if (n == -ENOENT) {
- *              n = ask_the_engine(key, key_size, buffer);
- *              tslab_near_fill(near, key, key_size, claim, n < 0 ? NULL : buffer, n < 0 ? 0 : n, TTL_MS);
+ *              n = ask_the_engine(key, key_size, buffer);      (-ENODATA: it has no such key)
+ *              if (n >= 0 || n == -ENODATA)
+ *                      tslab_near_fill(near, key, key_size, claim, n < 0 ? NULL : buffer, n < 0 ? 0 : n, TTL_MS);
+ *              else
+ *                      tslab_near_give_up(near, key, key_size, claim);
  *      }
  *
  * Of several workers that miss a key, one gets the claim and asks the engine. A change of the key between its question
