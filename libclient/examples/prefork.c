@@ -54,8 +54,8 @@ static void serve_connections(struct server *server) {
                 n = read(fd, name, sizeof(name) - 1);
                 name[n > 0 ? n : 0] = 0;
                 visits = count_visit(server->sessions, name);
-                if (write(fd, &visits, sizeof(visits)) < 0)
-                        perror("write");
+                if (send(fd, &visits, sizeof(visits), MSG_NOSIGNAL) < 0)
+                        perror("send"); /* the browser hung up */
                 close(fd);
         }
 }
