@@ -59,7 +59,7 @@
 #ifdef SHM_STEP
 #define PART 1U
 #define HEAD_WORDS_MAX 3U
-uint32_t shm_chain_room, shm_chain_inline;
+uint32_t shm_chain_room, shm_chain_inline, shm_chain_short;
 #else
 #define PART 128U /* blocks that one walk collects: each is 8 bytes of stack */
 #define HEAD_WORDS_MAX 16U
@@ -136,7 +136,7 @@ typedef struct Rest {
 static uint32_t head_most(uint32_t most, uint32_t n) {
 #ifdef SHM_STEP
         if (shm_chain_room)
-                return shm_chain_inline;
+                return shm_chain_short && most >= shm_chain_short ? shm_chain_room : shm_chain_inline;
 #endif
         return most - words_size(n - 1);
 }
@@ -241,13 +241,14 @@ uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uin
         uint32_t n = value_size / shape.room, rest = value_size - n * shape.room;
 
 #ifdef SHM_STEP
-        if (shm_chain_room)
+        if (shm_chain_room) {
+                uint32_t bytes = is_short && shm_chain_short ? shm_chain_short : shm_chain_inline;
+
                 return value_size <= shm_chain_room
                                ? 0
-                               : size +
-                                         head_more(arena, size, value_size, n + (rest > shm_chain_inline),
-                                                   is_short) +
-                                         shm_chain_inline;
+                               : size + head_more(arena, size, value_size, n + (rest > bytes), is_short) +
+                                         bytes;
+        }
 #endif
         full = size + head_more(arena, size + rest, value_size, n, is_short);
         split = full + rest <= max ? head_split(arena, full, rest, is_short)

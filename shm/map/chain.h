@@ -13,6 +13,8 @@
 #ifdef SHM_STEP
 extern uint32_t shm_chain_room; /* cases of the explorer make chunks small; 0: as large as elsewhere */
 extern uint32_t shm_chain_inline; /* bytes of the value in the head then */
+/* Heads with so much room have all of the rest; so has a head where memory is short. 0: there are no such heads. */
+extern uint32_t shm_chain_short;
 #endif
 
 /* A leaf of this size or less is never in two pieces: a second one costs each get a cache miss. */

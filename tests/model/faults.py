@@ -1101,6 +1101,23 @@ FAULTS = [
      'leaf->handle == 0 && put->mode == SHM_MAP_PUT &&', 'leaf->handle == 0 &&'),
     ('put: entries are evicted before fewer pieces are tried', 'meson:api-map-evict/test_map_evict_memory_short',
      'shm/map/put.c', 'if (*n_evicted == 0 && ', 'if (0 && '),
+    ('put: entries are evicted, and fewer pieces would do', 'map-evict/short-get', 'shm/map/put.c',
+     'if (*n_evicted == 0 && ', 'if (0 && '),
+    ('put: fewer pieces are not tried at last', 'map-evict/short-last-get', 'shm/map/put.c',
+     'return !was_short && leaf_plan_short(actor, trie, key, put, leaf);', 'return false;'),
+    ('put: a leaf whose value lacked memory stays', 'map-evict/short-get', 'shm/map/put.c',
+     '''        if (r)
+                leaf_free(actor, trie, key, handle);
+''', '''        if (r)
+                (void) handle;
+'''),
+    ('put: chains of one size cost the same', 'map-evict/short-get-in-blocks', 'shm/map/put.c',
+     'leaf_room(trie, a) == b->room);', '1);'),
+    ('chain: made as if its head had no room', 'map-evict/short-get', 'shm/map/put.c',
+     'shm_chain_fill(actor, handle, head, leaf_room(trie, leaf),', 'shm_chain_fill(actor, handle, head, 0,'),
+    ('chain: freed as if its head had no room', 'map-evict/short-evicted-get', 'shm/map/chain.c',
+     'rest = chain_rest(actor->arena, shape, &view.head, view.room);',
+     'rest = chain_rest(actor->arena, shape, &view.head, 0);'),
     ('put: where memory is short, the pieces are as ever', 'meson:api-map/test_map_put_memory_short', 'shm/map/put.c',
      '!leaf_plan(trie, key, put, true, leaf)', '!leaf_plan(trie, key, put, false, leaf)'),
     ('chain: where memory is short, words are in a block', 'meson:api-map/test_map_put_memory_short', 'shm/map/chain.c',

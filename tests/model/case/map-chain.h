@@ -28,17 +28,6 @@ static void t1_put(void) {
         world.results[1] = chain_put_as(world_actor(1), &map_tries[1], 0, 'y', 0);
 }
 
-/* Somebody else uses what is free. */
-static void t2_alloc(void) {
-        uint64_t handle;
-        void *object;
-
-        world.results[2] = shm_object_alloc(world_actor(2), 64, 0, NULL, &handle, &object);
-        for (unsigned i = 0; world.results[2] == 0 && i < 2; i++)
-                /* ORDER: rlx; a step, with which those of others do not commute. */
-                shm_store_rlx((uint64_t *) object + i, UINT64_C(0x7777777777777777));
-}
-
 static void t1_delete(void) {
         map_delete(1, 0);
 }

@@ -1,4 +1,7 @@
-/* Puts that evict, beside other calls, with deaths. The map has a limit of two entries; c is in use. */
+/*
+ * Puts that evict, beside other calls, with deaths. The map has a limit of two entries; c is in use. Or the pool is
+ * full: then a put is planned anew, with fewer pieces.
+ */
 #include "shm/arena/root.h"
 #include "shm/map/evict.h"
 #include "tests/model/chain-world.h"
@@ -82,6 +85,76 @@ static void pre_passed_a(void) {
         map_state()->hands[0].place |= 2 << 1;
 }
 
+static uint64_t no_time(const ShmArena *arena) {
+        (void) arena;
+        return 0;
+}
+
+/* No limit; there is room for so many objects of class 0, and so many heads of values in fewer pieces. */
+static void make_full(unsigned n_slots, unsigned n_heads) {
+        uint64_t heads[2];
+
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 0);
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = no_time;
+        for (unsigned i = 0; i < 2; i++)
+                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_2, 0, NULL, &heads[i], NULL));
+        (void) chain_fill_up(n_slots);
+        chain_n_others += 2 - n_heads;
+        for (unsigned i = 0; i < n_heads; i++)
+                map_must(shm_object_free(&world_actors[1], heads[i]));
+        ready();
+}
+
+static void pre_short(void) {
+        entries_a_c(&in_three_or_two, 5);
+        make_full(2, 1);
+}
+
+static void never_evict(void) {
+        TRIE_SET_OPTION(&map_tries[0], evict, SHM_MAP_EVICT_NEVER);
+}
+
+static void pre_short_never(void) {
+        pre_short();
+        never_evict();
+}
+
+static void pre_short_in_blocks(void) {
+        entries_a_c(&in_blocks_or_head, 7);
+        make_full(3, 1);
+}
+
+/* The pool was full, and nothing is evicted since then. */
+static void pre_short_last(void) {
+        init(&in_three_or_two, 4);
+        entry(0, 'o');
+        make_full(2, 1);
+        map_state()->full_ms = 1;
+        never_evict();
+}
+
+/* There is no room for either form. */
+static void pre_short_full(void) {
+        entries_a_c(&in_three_or_two, 5);
+        make_full(0, 1);
+}
+
+/* The same, and a has fewer pieces. */
+static void pre_short_evicted(void) {
+        init(&in_three_or_two, 5);
+        entry(2, 'c');
+        visit(2);
+        make_full(2, 1);
+        entry(0, 'o');
+        map_state()->full_ms = 1;
+        ready();
+}
+
+static void t0_put_a(void) {
+        put(0, 0, 'x');
+}
+
 static void t0_put_b(void) {
         put(0, 1, 'z');
 }
@@ -103,18 +176,23 @@ static void t1_get_a(void) {
 }
 
 /* After a death the map is to be counted anew. */
-static void check(unsigned dead) {
+static void check_map(unsigned dead) {
         ShmMapTotals totals;
+        uint64_t bytes;
 
         map_repair(dead);
-        chain_check(3);
+        bytes = chain_check(3);
         shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
         if (dead == 0 && totals.entries != (uint64_t) shm_map_count(&map_tries[MODEL_ACTORS_MAX]))
                 model_fail("%lu entries are counted", (unsigned long) totals.entries);
-        if (dead == 0 && totals.bytes != totals.entries * value->n_objects * WORLD_SIZE_4)
+        if (dead == 0 && totals.bytes != bytes)
                 model_fail("%lu bytes are counted", (unsigned long) totals.bytes);
+}
+
+static void check(unsigned dead) {
+        check_map(dead);
         if (!(dead & 1) && world.results[0] != 0)
-                model_fail("put of b: %d", world.results[0]);
+                model_fail("put: %d", world.results[0]);
 }
 
 static void check_b(unsigned dead) {
@@ -156,6 +234,72 @@ static void post_put_c(unsigned dead) {
                 model_fail("put of c: %d, value %d", world.results[1], get(2));
 }
 
+/* The new value, or the old one whole. */
+static void post_short_last(unsigned dead) {
+        check(dead);
+        if (get(0) != 'x' && (!(dead & 1) || get(0) != 'o'))
+                model_fail("a is %d", get(0));
+        if (!(dead & 2) && world.results[1] != 'o' && world.results[1] != 'x')
+                model_fail("get of a: %d", world.results[1]);
+}
+
+static void post_short_get(unsigned dead) {
+        post_short_last(dead);
+        if (get(2) != 'c')
+                model_fail("c is %d", get(2));
+}
+
+/* Somebody else may have the memory first, and keeps it. */
+static void post_short_get_alloc(unsigned dead) {
+        int got = world.results[1];
+
+        (void) dead;
+        if (got != 'o' && got != 'x')
+                model_fail("get of a: %d", got);
+        if (get(0) != (world.results[0] == 0 ? 'x' : 'o'))
+                model_fail("put of a: %d, value %d", world.results[0], get(0));
+}
+
+/* The put is before the delete, or after it. */
+static void post_short_delete(unsigned dead) {
+        char a;
+
+        check(dead);
+        a = get(0);
+        if (get(2) != 'c' || (a != 0 && a != 'x' && (dead == 0 || a != 'o')))
+                model_fail("a is %d, c is %d", a, get(2));
+        if (!(dead & 2) && world.results[1] != 0)
+                model_fail("delete of a: %d", world.results[1]);
+}
+
+/* Two puts may fail for each other's sake, where nothing may be evicted. */
+static void post_short_put(unsigned dead) {
+        char a;
+
+        check_map(dead);
+        a = get(0);
+        for (unsigned i = 0; i < 2; i++)
+                if (!(dead >> i & 1) && world.results[i] != 0 && world.results[i] != -ENOMEM)
+                        model_fail("put: %d", world.results[i]);
+        if (get(2) != 'c' || (a != 'o' && a != 'x' && a != 'y'))
+                model_fail("a is %d, c is %d", a, get(2));
+        if (dead == 0 && a == 'o' && (world.results[0] == 0 || world.results[1] == 0))
+                model_fail("a put is lost");
+}
+
+/* Both have room, and one of them may go for the other. */
+static void post_short_evict_put(unsigned dead) {
+        char a, b;
+
+        check(dead);
+        a = get(0);
+        b = get(1);
+        if (!(dead & 2) && world.results[1] != 0)
+                model_fail("put of a: %d", world.results[1]);
+        if ((a != 0 && a != 'o' && a != 'y') || (b != 0 && b != 'z') || (dead == 0 && a != 'y' && b != 'z'))
+                model_fail("a is %d, b is %d", a, b);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "evict-put", .pre = pre_a_c, .actors = { t0_put_b, t1_put_a },
@@ -170,5 +314,27 @@ static const ModelCase model_cases[] = {
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-get-in-two", .pre = pre_in_two_tight, .actors = { t0_put_b, t1_get_a },
           .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "short-get", .pre = pre_short, .actors = { t0_put_a, t1_get_a },
+          .post = post_short_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "short-get-in-blocks", .pre = pre_short_in_blocks, .actors = { t0_put_a, t1_get_a },
+          .post = post_short_get, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "short-delete", .pre = pre_short, .actors = { t0_put_a, t1_delete_a },
+          .post = post_short_delete, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "short-last-get", .pre = pre_short_last, .actors = { t0_put_a, t1_get_a },
+          .post = post_short_last, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "short-put", .pre = pre_short_never, .actors = { t0_put_a, t1_put_a },
+          .post = post_short_put, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "short-get-alloc", .pre = pre_short, .actors = { t0_put_a, t1_get_a, t2_alloc },
+          .post = post_short_get_alloc, .deaths = 0, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "short-evicted-get", .pre = pre_short_evicted, .actors = { t0_put_b, t1_get_a },
+          .post = post_get_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "short-evict-get", .pre = pre_short_full, .actors = { t0_put_b, t1_get_a },
+          .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "short-evict-delete", .pre = pre_short_full, .actors = { t0_put_b, t1_delete_a },
+          .post = post_delete_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "short-evict-put", .pre = pre_short_full, .actors = { t0_put_b, t1_put_a },
+          .post = post_short_evict_put, .deaths = 0, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "short-evict-put-death", .pre = pre_short_full, .actors = { t0_put_b, t1_put_a },
+          .post = post_short_evict_put, .deaths = 1, .preemptions = 1, .full_preemptions = 1, .full_only = true },
 };
 /* clang-format on */
