@@ -536,7 +536,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
         memory_forget();
         delay_forget();
         late_actors = barrier_actors = 0;
-        some_wait = false;
+        some_wait = model_copies = false;
         c->pre();
         memory_prepare();
 }

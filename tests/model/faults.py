@@ -1174,6 +1174,33 @@ FAULTS = [
      '''        if (!shm_actor_guard(f->actor, handle))
                 return -ESTALE;
 ''', ''),
+    ('chain: a chunk is filled when its guard is over', 'map-chain/put-revoke-late', 'shm/map/chain.c',
+     'shm_racy_copy(chunk, f->from, size);', 'shm_actor_unguard(f->actor);\n        shm_racy_copy(chunk, f->from, size);'),
+    ('chain: the guard of a chunk comes late', 'map-chain/put-revoke-late', 'tests/model/case/map-chain.h',
+     '        fence(); /* after tags, before guards */\n', ''),
+    ('chain: the guard of a chunk comes late, in two pieces', 'map-chain/put-revoke-in-two-late', 'tests/model/case/map-chain.h',
+     '        fence(); /* after tags, before guards */\n', ''),
+    ('chain: the guard of a block comes late', 'map-chain/put-revoke-in-blocks-late', 'tests/model/case/map-chain.h',
+     '        fence(); /* after tags, before guards */\n', ''),
+    ('chain: chunks leave the cache, and then have their bytes', 'map-chain/put-revoke-cached-late', 'shm/cache/batch.c',
+     '''                batch_copy(actor, bits, fill, n);
+                shm_cache_set_count(cache, count - n);
+''', '''                shm_cache_set_count(cache, count - n);
+                batch_copy(actor, bits, fill, n);
+'''),
+    ('chain: the guard of a chunk is stored after the look at its tag', 'map-chain/put-revoke-late', 'shm/arena/note.h',
+     '''        shm_store_rlx(&actor->record->guard, handle);
+''', '', '''== shm_handle_tag(actor->arena->key, handle))
+                return true;
+        shm_actor_unguard(actor);''', '''== shm_handle_tag(actor->arena->key, handle))
+                return shm_store_rlx(&actor->record->guard, handle), true;
+        shm_actor_unguard(actor);'''),
+    ('put: the bytes of a leaf are written when its note is over', 'map-revoke/put-late', 'shm/map/put.c',
+     '        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));\n',
+     '''        (void) shm_actor_unnote(actor, handle);
+        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
+        (void) shm_actor_note(actor, handle, trie->root, key->hash);
+'''),
     ('chain: chunks leave the cache before they have their bytes', 'map-chain/put-revoke-cached', 'shm/cache/batch.c',
      '''                batch_copy(actor, bits, fill, n);
                 shm_cache_set_count(cache, count - n);

@@ -3,6 +3,7 @@
 
 ModelKind model_kind;
 unsigned model_size;
+bool model_copies;
 
 /* Programs without an explorer use this one. */
 __attribute__((weak)) void shm_step(const void *address) {

@@ -5,6 +5,7 @@
  * a locked instruction and a fence empty that first.
  */
 #include "shm/arch/atomic.h"
+#include "shm/arch/racy.h"
 
 #define SHM_TAGS_PER_PAGE 2U /* pages of tags are as small as the arenas */
 
@@ -44,6 +45,24 @@ extern unsigned model_size; /* a store's, in bytes */
                 __typeof__(*(p)) shm_v_ = (v);                                                               \
                 model_step((p), MODEL_STORE, sizeof(shm_v_));                                                \
                 *(volatile __typeof__(*(p)) *) (p) = shm_v_;                                                 \
+        })
+
+/*
+ * For pre(): a copy of bytes from or to the arena is a step, in front of it. Else it is done with the access before,
+ * and no actor stops between the two.
+ */
+extern bool model_copies;
+
+#define shm_racy_copy(to, from, size)                                                                        \
+        ({                                                                                                   \
+                void *shm_to_ = (to);                                                                        \
+                const void *shm_from_ = (from);                                                              \
+                                                                                                             \
+                if (model_copies) {                                                                          \
+                        model_step(shm_from_, MODEL_LOAD, 0);                                                \
+                        model_step(shm_to_, MODEL_LOAD, 0);                                                  \
+                }                                                                                            \
+                (shm_racy_copy)(shm_to_, shm_from_, (size));                                                 \
         })
 
 /* Functions, whose steps are loads if nobody says otherwise. */

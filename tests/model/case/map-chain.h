@@ -299,6 +299,32 @@ static void pre_revoke_cached(void) {
         pre_revoke_value(&in_head, 5, true);
 }
 
+/* Actor 0 stops also in front of bytes that it copies, and its guards are seen late. */
+static void make_late(void) {
+        model_copies = true;
+        world_set_late(0);
+}
+
+static void pre_revoke_late(void) {
+        pre_revoke();
+        make_late();
+}
+
+static void pre_revoke_in_blocks_late(void) {
+        pre_revoke_in_blocks();
+        make_late();
+}
+
+static void pre_revoke_in_two_late(void) {
+        pre_revoke_in_two();
+        make_late();
+}
+
+static void pre_revoke_cached_late(void) {
+        pre_revoke_cached();
+        make_late();
+}
+
 /* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
 static void post_revoke(unsigned dead) {
         ShmRepairCounts counts;
@@ -463,6 +489,15 @@ static const ModelCase model_cases[] = {
           .post = post_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 3 },
         { .name = "put-revoke-cached", .pre = pre_revoke_cached, .actors = { t0_put_1, t1_revoke },
           .post = post_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "put-revoke-late", .pre = pre_revoke_late, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 0, .preemptions = 3, .full_preemptions = 3, .late = 2 },
+        { .name = "put-revoke-in-blocks-late", .pre = pre_revoke_in_blocks_late, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 0, .preemptions = 3, .full_preemptions = 3, .late = 2,
+          .full_only = true },
+        { .name = "put-revoke-in-two-late", .pre = pre_revoke_in_two_late, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 0, .preemptions = 3, .full_preemptions = 3, .late = 2 },
+        { .name = "put-revoke-cached-late", .pre = pre_revoke_cached_late, .actors = { t0_put_1, t1_revoke },
+          .post = post_revoke, .deaths = 0, .preemptions = 2, .full_preemptions = 3, .late = 2 },
         { .name = "free-roll-back", .pre = pre_noted_in_head, .actors = { t0_delete_put, t1_roll_back },
           .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-in-blocks", .pre = pre_noted_in_blocks, .actors = { t0_delete_put, t1_roll_back },

@@ -497,8 +497,10 @@ static void pre_index_node_late(void) {
         world_set_late(0);
 }
 
+/* Actor 0 stops in front of bytes that it copies, too. */
 static void pre_none_late(void) {
         pre_none();
+        model_copies = true;
         world_set_late(0);
 }
 
