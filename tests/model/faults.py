@@ -869,6 +869,32 @@ FAULTS = [
                 return r;
         end = '''),
     ('cover: a copy outlives the value', 'unit-map-cover', 'shm/map/claim.c', 'claim.ends - limit_ms);', 'shm_map_now_ms(trie));'),
+    ('clear: claims stay', 'map-claim/clear-fulfil', 'shm/map/map-scan.c',
+     '        if (shm_map_is_over(trie, ret))\n', '''        if (shm_map_view_is_claim(ret))
+                return KEEP;
+        if (shm_map_is_over(trie, ret))
+'''),
+    ('clear: stale values stay', 'map-claim/clear-claim-stale', 'shm/map/map-scan.c',
+     'return shm_map_set_end(ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;', 'return KEEP;'),
+    ('clear: an entry goes as one that is over, and was touched', 'map-claim/clear-touch', 'shm/map/map-scan.c',
+     'return shm_map_set_end(ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;', 'return END;'),
+    ('clear: what was put just now is passed over', 'map-claim/clear-fulfil', 'shm/map/map-scan.c',
+     '''                /* It is not what was decided on any more. */
+                *scan = before;
+''', ''),
+    ('clear: of two that clear, both count an entry', 'map-claim/clear-clear', 'shm/map/map-scan.c',
+     '''        if (r)
+                return r;
+        tally_fate(''', '''        if (r < 0)
+                return r;
+        tally_fate(''', 'if (r == SHM_TRIE_E_CHANGED) {', 'if (fate != DELETE && r == SHM_TRIE_E_CHANGED) {'),
+    ('clear: entries of one epoch alone go', 'map-claim/clear-put', 'shm/map/map-scan.c',
+     'if (epoch == SHM_MAP_EPOCH_ALL)\n                return true;', 'epoch = epoch == SHM_MAP_EPOCH_ALL ? 0 : epoch;'),
+    ('clear: a value that a dead put linked is freed by repair', 'map-claim/clear-repair', 'shm/maintain/rollback.c',
+     '''!shm_object_live(arena, handle) ||
+                    (root != 0 && shm_trie_contains(arena, root, hash, handle)))''', '!shm_object_live(arena, handle))'),
+    ('clear: what a dead clear unlinked stays', 'map-claim/put-repair-clear', 'shm/maintain/rollback.c',
+     '                n += shm_rollback_object(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle));\n', ''),
     ('options: changed in place', 'map-options', 'shm/map/options.h', 'i = next & 1;', 'i = ~next & 1;'),
     ('options: the version rises first', 'map-options', 'shm/map/options.h',
      '        shm_store_rel(&root->options_version, next);\n', '',

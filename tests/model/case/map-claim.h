@@ -1,6 +1,7 @@
 /*
  * Claims beside each other, beside puts, deletes and touches, with deaths; and threads that wait for them: none may
- * sleep for ever. The clock is a word of the arena.
+ * sleep for ever. Maps that are cleared beside all that, and beside a repair by control, which is actor 2 then. The
+ * clock is a word of the arena.
  */
 #include "shm/arena/client.h"
 #include "shm/arena/root.h"
@@ -9,6 +10,8 @@
 #include "shm/map/lifetime.h"
 #include "shm/map/trie-walk.h"
 #include "shm/map/wait.h"
+#include "tests/model/calls.h"
+#include "tests/model/control.h"
 #include "tests/model/map-world.h"
 
 #define END 100U /* the end of the entry that is there before */
@@ -117,12 +120,16 @@ static void enter_process(pid_t pid) {
         while (info.index < OURS);
 }
 
-static void init(void) {
-        map_init(1, 0, MAP_HASH, MAP_HASH_FAR, 0);
+static void init_in(uint32_t n_slabs) {
+        map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, 0);
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 map_tries[i].now_ns = clock_ns;
         set_clock(0);
         enter_process(7);
+}
+
+static void init(void) {
+        init_in(1);
 }
 
 static void pre_absent(void) {
@@ -145,11 +152,15 @@ static void pre_dead_claim(void) {
         map_ready(1);
 }
 
-static void init_named(void) {
-        init();
+static void name_map(void) {
         map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 map_tries[i].map = shm_map_index(&world_arena, map_root) + 1;
+}
+
+static void init_named(void) {
+        init();
+        name_map();
 }
 
 /* Threads wait on words of the map's state: the map has a name. */
@@ -168,7 +179,7 @@ static void end_entry(void) {
 }
 
 static void pre_end(void) {
-        init();
+        init_named();
         end_entry();
         map_ready(1);
 }
@@ -192,14 +203,16 @@ static uint64_t linked_claim(void) {
         return view.head.flags & SHM_LEAF_CLAIM ? view.handle : 0;
 }
 
-static char get_stale(void) {
+static char get_stale_by(const ShmTrie *trie) {
         ShmMapKey key = map_key(0);
         ShmMapView view;
         char value[8];
 
-        return shm_map_get_stale(&map_tries[MODEL_ACTORS_MAX], &key, value, sizeof(value), &view) == 1
-                       ? value[0]
-                       : 0;
+        return shm_map_get_stale(trie, &key, value, sizeof(value), &view) == 1 ? value[0] : 0;
+}
+
+static char get_stale(void) {
+        return get_stale_by(&map_tries[MODEL_ACTORS_MAX]);
 }
 
 /* A claim, or an expired entry. After a death its end may not be noted: a count of the map does that. */
@@ -214,9 +227,13 @@ static bool has_absent_leaf(void) {
         return true;
 }
 
-static void check(unsigned dead) {
+static void check_keys(unsigned dead, unsigned n_keys) {
         map_repair(dead);
-        map_check(1, has_absent_leaf());
+        map_check(n_keys, has_absent_leaf());
+}
+
+static void check(unsigned dead) {
+        check_keys(dead, 1);
 }
 
 /* One of them has it, whoever dies. */
@@ -324,6 +341,200 @@ static void post_wait(unsigned dead) {
         check(dead);
 }
 
+/*
+ * Clearing
+ */
+static void clear(unsigned actor) {
+        ShmTrieScan scan = {};
+        ssize_t n = 0, k = 0;
+
+        while (k >= 0 && !scan.done) {
+                k = shm_map_expire(world_actor(actor), &map_tries[actor], SHM_MAP_EPOCH_ALL, &scan, 4);
+                n += k;
+        }
+        world.results[actor] = (int) (k < 0 ? k : n);
+}
+
+static void t0_clear(void) {
+        clear(0);
+}
+
+static void t1_clear(void) {
+        clear(1);
+}
+
+static void t1_clear_after(void) {
+        set_clock(END);
+        clear(1);
+}
+
+static void t0_put_1(void) {
+        map_put(0, 0, 'x', SHM_MAP_PUT, 1);
+}
+
+static void t0_get_stale(void) {
+        world.results[0] = get_stale_by(&map_tries[0]);
+}
+
+static void init_two(void) {
+        init_in(3);
+        name_map();
+        map_entry(0, 'o', 0);
+        map_entry(1, 'b', 1);
+}
+
+static void pre_two(void) {
+        init_two();
+        map_ready(3);
+}
+
+/* The entry is over; its value is stale for long. */
+static void pre_stale(void) {
+        pre_pass();
+        set_clock(END);
+        map_ready(1);
+}
+
+static void pre_absent_named(void) {
+        init_named();
+        map_ready(1);
+}
+
+/* Actor 0 died in front of each of its accesses in turn, and is repaired. */
+static void pre_died(void (*operation)(void)) {
+        init_two();
+        model_cut(operation);
+        (void) shm_record_mark_dead(&world_arena, world_actor(0)->id);
+        control_init();
+        map_ready(3);
+}
+
+static void pre_died_put(void) {
+        pre_died(t0_put_1);
+}
+
+static void pre_died_clear(void) {
+        pre_died(t0_clear);
+}
+
+static void t0_delete_claim(void) {
+        map_delete(0, 0);
+        claim(0);
+}
+
+static void pre_died_claim(void) {
+        pre_died(t0_delete_claim);
+}
+
+static void t2_repair(void) {
+        control_repair();
+}
+
+/* All that was there before goes, and `n` entries. Of a, a value that is put meanwhile may be missed. */
+static void check_clear(unsigned dead, int n, char new) {
+        ShmMapTotals totals;
+        char a = map_get(0);
+        ssize_t n_counted;
+
+        if (!(dead & 2) && world.results[1] != n)
+                model_fail("cleared %d, result %d", world.results[1], world.results[0]);
+        if (!(dead & 2) && a != 0 && a != new)
+                model_fail("a is %d, result %d", a, world.results[0]);
+        if (!(dead & 2) && map_get(1) != 0)
+                model_fail("b is there");
+        check_keys(dead, 2);
+        shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
+        n_counted = shm_map_count(&map_tries[MODEL_ACTORS_MAX]) + has_absent_leaf();
+        if (dead == 0 && totals.entries != (uint64_t) n_counted)
+                model_fail("%lu entries are counted", (unsigned long) totals.entries);
+}
+
+/* One of two values of a goes. */
+static void post_clear_put(unsigned dead) {
+        check_clear(dead, 2, 'x');
+        if (!(dead & 1) && world.results[0] != 0)
+                model_fail("put: %d", world.results[0]);
+}
+
+static void repair_control(unsigned dead) {
+        ShmRepairCounts counts;
+
+        if (dead & 4)
+                shm_repair_control(&world_actors[0], &work.reach, &counts);
+}
+
+static void post_clear_repair(unsigned dead) {
+        repair_control(dead);
+        check_clear(dead | 1, 2, 0);
+}
+
+/* The entry may have been deleted before. */
+static void post_clear_repair_claim(unsigned dead) {
+        if (!(dead & 2) && (linked_claim() != 0 || (world.results[1] != 1 && world.results[1] != 2)))
+                model_fail("cleared %d", world.results[1]);
+        repair_control(dead);
+        check_clear(dead | 1, world.results[1], 0);
+}
+
+static void post_put_repair(unsigned dead) {
+        char a = map_get(0);
+
+        if (!(dead & 2) && (world.results[1] != 0 || a != 'y'))
+                model_fail("put: %d, value %d", world.results[1], a);
+        repair_control(dead);
+        check_keys(dead | 1, 2);
+}
+
+/* Each entry goes once. */
+static void post_clear_clear(unsigned dead) {
+        if (dead == 0)
+                check_clear(dead, 2 - world.results[0], 0);
+        else
+                check_clear(dead | 2, 0, 0);
+}
+
+static void post_clear_claim(unsigned dead) {
+        uint64_t linked = linked_claim();
+
+        if (!(dead & 1) && (world.results[0] != 0 || (linked != 0 && linked != claim_made)))
+                model_fail("claim: %d", world.results[0]);
+        check_clear(dead, 0, 0);
+}
+
+/* A claim that was there before goes, or the value goes that fulfilled it. */
+static void post_clear_fulfil(unsigned dead) {
+        int x = world.results[0];
+
+        if (!(dead & 2) && linked_claim() != 0)
+                model_fail("the claim is there");
+        if (!(dead & 1) && x != 0 && x != -EAGAIN)
+                model_fail("replace: %d", x);
+        check_clear(dead & 1 ? dead | 2 : dead, x == 0, 0);
+}
+
+static void post_clear_touch(unsigned dead) {
+        int x = world.results[0];
+
+        if (!(dead & 1) && x != 0 && x != -ENOENT)
+                model_fail("touch: %d", x);
+        if (!(dead & 2) && get_stale() != 0)
+                model_fail("a stale value is there");
+        check_clear(dead & 1 ? dead | 2 : dead, x == 0, 0);
+}
+
+/* A claim that was made meanwhile may be missed, but keeps no value of before. */
+static void post_clear_stale(unsigned dead) {
+        if (!(dead & 2) && get_stale() != 0)
+                model_fail("a stale value is there");
+        post_clear_claim(dead);
+}
+
+static void post_clear_get(unsigned dead) {
+        if (!(dead & 1) && world.results[0] != 0 && world.results[0] != 'o')
+                model_fail("got %d", world.results[0]);
+        check_clear(dead, 0, 0);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "claim-claim", .pre = pre_absent, .actors = { t0_claim, t1_claim },
@@ -350,5 +561,25 @@ static const ModelCase model_cases[] = {
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "wait-claim", .pre = pre_wait, .actors = { t0_wait, t1_claim_as_other },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "clear-put", .pre = pre_two, .actors = { t0_put_1, t1_clear },
+          .post = post_clear_put, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-clear", .pre = pre_two, .actors = { t0_clear, t1_clear },
+          .post = post_clear_clear, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-claim", .pre = pre_absent_named, .actors = { t0_claim, t1_clear },
+          .post = post_clear_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-fulfil", .pre = pre_wait, .actors = { t0_fulfil, t1_clear },
+          .post = post_clear_fulfil, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-touch", .pre = pre_end, .actors = { t0_touch, t1_clear_after },
+          .post = post_clear_touch, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-claim-stale", .pre = pre_stale, .actors = { t0_claim, t1_clear },
+          .post = post_clear_stale, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-get-stale", .pre = pre_stale, .actors = { t0_get_stale, t1_clear },
+          .post = post_clear_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "clear-repair", .pre = pre_died_put, .actors = { t_nothing, t1_clear, t2_repair },
+          .post = post_clear_repair, .deaths = 0, .variants = true, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "clear-repair-claim", .pre = pre_died_claim, .actors = { t_nothing, t1_clear, t2_repair },
+          .post = post_clear_repair_claim, .deaths = 0, .variants = true, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "put-repair-clear", .pre = pre_died_clear, .actors = { t_nothing, t1_put, t2_repair },
+          .post = post_put_repair, .deaths = 0, .variants = true, .preemptions = 2, .full_preemptions = 3 },
 };
 /* clang-format on */
