@@ -37,6 +37,7 @@ typedef struct NewLeaf {
         ShmMapLeaf head; /* not sealed; without an epoch and an end until there is a leaf */
         size_t size; /* its slot has room for this */
         bool is_short; /* it has the fewest pieces */
+        bool node_first; /* it is made after a node is allocated */
         ShmEvict evict; /* where entries are to make room for it */
 } NewLeaf;
 
@@ -93,14 +94,16 @@ static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKe
 }
 
 /*
- * There was no memory for the leaf: whether it is to be tried again. With the fewest pieces it is tried before anything
- * is evicted, and where nothing is left to be evicted.
+ * There was no memory for the leaf, or for a node: whether it is to be tried again. With a node first, and with the
+ * fewest pieces, it is tried before anything is evicted; with these also where nothing is left to be evicted.
  */
 __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, const ShmTrie *trie,
                                                            const ShmMapKey *key, const ShmMapPut *put,
                                                            NewLeaf *leaf, uint32_t *n_evicted) {
         bool was_short = leaf->is_short;
 
+        if (leaf->evict.for_index && !leaf->node_first)
+                return leaf->node_first = true;
         if (*n_evicted == 0 && !was_short && !shm_evict_was_full(trie) &&
             leaf_plan_short(actor, trie, key, put, leaf))
                 return true;
@@ -295,12 +298,23 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put,
         return shm_evict_for_put(actor, trie, &leaf->evict);
 }
 
-/* A leaf, and room for it. */
+/*
+ * A leaf, and room for it. If a put had a leaf, and no memory for a node, the leaf may have taken the last free slab
+ * though another slab had room for it: the cache takes slots of both. So then it takes a slot for a node before.
+ */
 static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
-                              const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
+                              const ShmMapPut *put, const ShmTrieCursor *c, const ShmMapView *old,
+                              NewLeaf *leaf) {
         int r = shm_evict_is_wanted(trie, &leaf->evict.options) ? make_room(actor, trie, put, old, leaf) : 0;
+        uint64_t node = 0;
 
+        if (__builtin_expect(leaf->node_first, 0))
+                (void) shm_trie_alloc_node(actor, trie, c, &node, NULL);
         r = r ?: leaf_new(actor, trie, key, put, leaf);
+        if (__builtin_expect(node != 0, 0)) {
+                (void) shm_object_free(actor, node);
+                (void) shm_actor_unnote(actor, node);
+        }
         if (r == 0 && !shm_evict_is_marked(trie, &leaf->evict.options, leaf->handle))
                 shm_evict_mark(trie, leaf->handle, shm_arena_class(trie->arena, leaf->size), leaf->evict.cost,
                                old && !old->is_over);
@@ -313,7 +327,7 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
  */
 static bool leaf_is_first(const ShmTrie *trie, const ShmMapPut *put, const NewLeaf *leaf) {
         return leaf->head.flags & SHM_LEAF_CHAINED && leaf->handle == 0 && put->mode == SHM_MAP_PUT &&
-               !shm_evict_is_wanted(trie, &leaf->evict.options);
+               !leaf->node_first && !shm_evict_is_wanted(trie, &leaf->evict.options);
 }
 
 /* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed, or by itself. */
@@ -335,7 +349,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         }
         /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
         if (leaf->handle == 0) {
-                r = leaf_new_with_room(actor, trie, key, put, found == 0 ? &view : NULL, leaf);
+                r = leaf_new_with_room(actor, trie, key, put, &c, found == 0 ? &view : NULL, leaf);
                 if (r || is_first)
                         return r ?: SHM_TRIE_E_CHANGED;
         }
@@ -367,6 +381,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 
         /* One by one: a compiler clears the whole by a string instruction, which takes 8 ns. */
         leaf.handle = 0;
+        leaf.node_first = false;
         leaf.evict = (ShmEvict){ .options = shm_map_options(trie) };
         if (!leaf_plan(trie, key, put, false, &leaf))
                 return shm_map_refuse_large(actor, key->size, put->value_size);

@@ -125,6 +125,9 @@ static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *
         return cursor->depth > trie->n_levels;
 }
 
+/* An object for an inner node at the cursor; it is pending. Errors of shm_object_alloc(). */
+int shm_trie_alloc_node(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *ret_handle,
+                        void **ret_object);
 /*
  * Makes room for a leaf of the cursor's hash, pending under this root and hash, beside another (or SHM_TRIE_GONE) at
  * the cursor, which is moved one level down, into a new inner node. 0: the leaf is there, too, and no longer pending.

@@ -186,6 +186,54 @@ static void test_map_put_without_memory(void **state) {
         free(got);
 }
 
+static uint32_t slab_of(uint64_t handle) {
+        return slot_id_slab(shm_handle_slot(handle));
+}
+
+/* Allocates until there is no memory. Stores the first n_max handles. */
+static void fill(Fixture *f, size_t size, uint32_t epoch, uint64_t *ret_handles, size_t n_max) {
+        uint64_t handle;
+
+        for (size_t n = 0; shm_object_alloc(&f->actor, size, epoch, NULL, &handle, NULL) == 0; n++)
+                if (n < n_max)
+                        ret_handles[n] = handle;
+}
+
+/* `other` is free in a slab of other objects, and one slab is empty: enough for a leaf and an inner node. */
+static void put_into_last_slab(Fixture *f, ShmCacheMode mode, unsigned other) {
+        const uint64_t hash = 12345;
+        ShmMapKey node = { "node", 4, hash ^ UINT64_C(1) << 52 }, first = { "first", 5, hash },
+                  second = { "second", 6, hash ^ UINT64_C(1) << 50 };
+        uint64_t handles[200];
+        char value[80] = {};
+
+        f->actor.mode = mode;
+        memset(value, 'x', sizeof(value) - 1);
+        assert_int_equal(put_mode(f, node, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        assert_int_equal(put_mode(f, first, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        fill(f, 128, SHM_EPOCH_CURRENT, handles, 200);
+        fill(f, 64, f->trie.epoch, NULL, 0);
+        for (unsigned i = 0; i < 200; i++)
+                if (i == other || slab_of(handles[i]) == slab_of(handles[100]))
+                        assert_int_equal(shm_object_free(&f->actor, handles[i]), 0);
+        shm_actor_enter(&f->actor);
+        assert_true(shm_cache_drain(&f->actor));
+        shm_actor_leave(&f->actor);
+        assert_int_equal(f->arena.header->n_free.value, 1);
+        assert_int_equal(put_mode(f, second, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        assert_value(f, second, value);
+}
+
+/* The cache for leaves takes slots of both slabs, and those of the empty one are on top. */
+static void test_map_put_into_last_slab(void **state) {
+        put_into_last_slab(*state, SHM_CACHE_ON, 0);
+}
+
+/* The empty slab is still in the set of slabs with slots for leaves, before the other. */
+static void test_map_put_into_last_slab_uncached(void **state) {
+        put_into_last_slab(*state, SHM_CACHE_OFF, 199);
+}
+
 /* Keys of one hash share buckets: each is found, deleted and put again by itself. */
 static void test_map_equal_hashes(void **state) {
         enum { N = 40 };
@@ -524,6 +572,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_modes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_errors, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_without_memory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_into_last_slab, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_into_last_slab_uncached, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
