@@ -1127,6 +1127,12 @@ FAULTS = [
      'leaf->handle == 0 && put->mode == SHM_MAP_PUT &&', 'leaf->handle == 0 &&'),
     ('put: no node is taken before the leaf', 'unit-map', 'shm/map/put.c',
      'if (leaf->evict.for_index && !leaf->node_first)', 'if (0)'),
+    ('put: the node that was taken before the leaf is freed without a note', 'unit-map-death', 'shm/map/put.c',
+     '''                (void) shm_object_free(actor, node);
+                (void) shm_actor_unnote(actor, node);
+''', '''                (void) shm_actor_unnote(actor, node);
+                (void) shm_object_free(actor, node);
+'''),
     ('put: entries are evicted before fewer pieces are tried', 'meson:api-map-evict/test_map_evict_memory_short',
      'shm/map/put.c', 'if (*n_evicted == 0 && ', 'if (0 && '),
     ('put: entries are evicted, and fewer pieces would do', 'map-evict/short-get', 'shm/map/put.c',

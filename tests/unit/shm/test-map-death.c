@@ -23,6 +23,8 @@
 #include "shm/slab/slab.h"
 #include "shm/epoch/epoch-open.h"
 
+#define FULL_SLABS 8
+
 static jmp_buf death;
 static uint64_t steps_left; /* 0: immortal */
 static void (*on_step)(void); /* makes no steps itself */
@@ -63,11 +65,15 @@ static const Case cases[] = {
         { "expire deep", "old", 4, 5, NULL, true },
 };
 
+/* Memory is full, but for what world_fill() leaves. */
+static const Case full_case = { "split in a full pool", NULL, UINT64_C(1) << 63, 5, "new", false };
+
 typedef struct World {
         ShmArena arena;
         ShmActor victim, survivor;
         ShmTrie trie;
         uint64_t root;
+        uint64_t n_filled; /* objects that are no map's */
 } World;
 
 static ShmMapKey k_key(const Case *c) {
@@ -87,8 +93,26 @@ static void reserve(ShmArena *arena, const char *label, uint32_t *ret_epoch) {
         assert_int_equal(shm_epoch_reserve(arena, id, label, ret_epoch), 0);
 }
 
+/*
+ * Leaves one slot for a leaf in a slab of other objects, and one empty slab. A leaf comes into that one first: it is
+ * still in the set of slabs with slots for leaves.
+ */
+static void world_fill(World *w) {
+        uint64_t handles[FULL_SLABS * SHM_SLOTS_MAX];
+        uint32_t slab;
+
+        while (shm_object_alloc(&w->survivor, 64, SHM_EPOCH_CURRENT, NULL, &handles[w->n_filled], NULL) == 0)
+                w->n_filled++;
+        slab = slot_id_slab(shm_handle_slot(handles[w->n_filled / 2]));
+        for (uint64_t i = 0, n = w->n_filled; i < n; i++)
+                if (i == n - 1 || slot_id_slab(shm_handle_slot(handles[i])) == slab) {
+                        assert_int_equal(shm_object_free(&w->survivor, handles[i]), 0);
+                        w->n_filled--;
+                }
+}
+
 static void world_init(World *w, const Case *c, ShmCacheMode mode) {
-        ShmGeometry g = { .slabs_size = 1 << 20,
+        ShmGeometry g = { .slabs_size = c == &full_case ? FULL_SLABS * SHM_SLAB_SIZE : 1 << 20,
                           .n_records = 3,
                           .n_epochs = 3,
                           .n_classes = 3,
@@ -109,6 +133,8 @@ static void world_init(World *w, const Case *c, ShmCacheMode mode) {
                 assert_int_equal(put(w, &w->survivor, (ShmMapKey){ "other", 5, c->other_hash }, "there"), 0);
         if (c->first)
                 assert_int_equal(put(w, &w->survivor, k_key(c), c->first), 0);
+        if (c == &full_case)
+                world_fill(w);
 }
 
 static void run(World *w, const Case *c) {
@@ -146,7 +172,7 @@ static void assert_objects(World *w) {
                         n_live += w->arena.tags[slab].tag[slot] & 1;
         assert_int_equal(count.n_stale, 0);
         assert_int_equal(count.n_sparse, 0);
-        assert_int_equal(n_live, 1 + count.n_nodes + shm_map_count(&w->trie));
+        assert_int_equal(n_live, 1 + count.n_nodes + shm_map_count(&w->trie) + w->n_filled);
 }
 
 /* The totals are right, or the dead thread's record tells that they may be wrong. Returns whether they were wrong. */
@@ -455,16 +481,24 @@ static void test_map_kept_path_without_notes(void **state) {
         shm_arena_deinit(&w.arena);
 }
 
+static void die_with_and_without_caches(const Case *c) {
+        uint64_t off = die_at_every_step(c, SHM_CACHE_OFF);
+        uint64_t on = die_at_every_step(c, SHM_CACHE_ON);
+
+        print_message("%s: %u deaths, %u with caches\n", c->name, (unsigned) off, (unsigned) on);
+        assert_true(off > 30 && on > 30);
+}
+
 static void test_map_death_at_every_step(void **state) {
         (void) state;
-        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-                uint64_t off = die_at_every_step(&cases[i], SHM_CACHE_OFF);
-                uint64_t on = die_at_every_step(&cases[i], SHM_CACHE_ON);
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                die_with_and_without_caches(&cases[i]);
+}
 
-                print_message("%s: %u deaths, %u with caches\n", cases[i].name, (unsigned) off,
-                              (unsigned) on);
-                assert_true(off > 30 && on > 30);
-        }
+/* There is no memory for a node, until one is taken before the leaf. */
+static void test_map_death_in_full_pool(void **state) {
+        (void) state;
+        die_with_and_without_caches(&full_case);
 }
 
 /* Its count is right, or that is known. Returns whether it is. */
@@ -621,6 +655,7 @@ int main(void) {
                 cmocka_unit_test(test_map_kept_path),
                 cmocka_unit_test(test_map_kept_path_without_notes),
                 cmocka_unit_test(test_map_death_at_every_step),
+                cmocka_unit_test(test_map_death_in_full_pool),
                 cmocka_unit_test(test_map_death_in_turn),
         };
 
