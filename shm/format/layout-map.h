@@ -90,3 +90,43 @@ typedef struct ShmMapTally {
         uint64_t map; /* index + 1; 0: none */
 } ShmMapTally;
 static_assert(sizeof(ShmMapTally) == 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
+
+/* Where a scan is: leaves from (hash, position among those of that hash) on are still to come. */
+typedef struct ShmTrieScan {
+        uint64_t hash;
+        uint32_t position;
+        uint32_t done;
+        uint64_t n_words; /* passed over since it began */
+        uint64_t pause; /* the n_words at which it pauses; 0: nowhere */
+} ShmTrieScan;
+static_assert(sizeof(ShmTrieScan) == 32, "arena format");
+
+/* Counting a map anew, by a walk beside writers. */
+typedef struct ShmMapCensus {
+        uint64_t asked; /* `miscounts` when it began */
+        uint64_t entries_before, bytes_before; /* the totals, but for what the walk itself takes out */
+        uint64_t entries, bytes; /* met by the walk */
+} ShmMapCensus;
+static_assert(sizeof(ShmMapCensus) == 40, "arena format");
+
+/* A walk over maps that takes stale entries out, see shm/map/map-sweep.h. Zeros: it has not begun. */
+typedef struct ShmMapSweep {
+        uint32_t root; /* the named root that is looked at next */
+        uint32_t opened; /* it names a map, which is swept: */
+        ShmTrieScan scan;
+        ShmMapCensus census;
+        uint32_t miscounted_only; /* not all maps: those in a change of which a thread died */
+        uint32_t done;
+} ShmMapSweep;
+static_assert(sizeof(ShmMapSweep) == 88, "arena format");
+
+/* One such walk after another. */
+typedef struct ShmMapSweeps {
+        uint64_t asked; /* rises when all maps are to be swept */
+        uint64_t begun; /* `asked` when the last walk began */
+        uint64_t ended; /* `begun` of the last one that ended; another is wanted if `asked` is more */
+        uint64_t moved_usec; /* private pools: when a process last did a part of one */
+        ShmMapSweep sweep;
+        uint64_t unused;
+} ShmMapSweeps;
+static_assert(sizeof(ShmMapSweeps) == 128, "arena format");

@@ -188,7 +188,7 @@ uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCoun
         shm_repair_control(m->control, &m->reach, ret);
         shm_epochs_recover(m->control->arena);
         n = start_closes(m, now_usec);
-        m->sweeping = true; /* another maintainer may have died over one */
+        shm_map_sweeps_ask(&m->sweeps); /* another maintainer may have died over one */
         shm_maintain_look(m, true, now_usec);
         return n;
 }
@@ -213,20 +213,6 @@ static void wake_waiting(ShmMaintain *m, uint64_t now_usec) {
                         shm_close_wake(&m->closes[id], now_usec);
 }
 
-/* A round that is under way is ended first; what it passed over may be stale by now, and another one follows. */
-static void begin_sweep(ShmMaintain *m) {
-        m->sweep_again |= m->sweeping;
-        m->sweeping = true;
-}
-
-/* A round of maps in a change of which a thread died. Any other round counts these, too. */
-static void begin_count(ShmMaintain *m) {
-        if (m->sweeping || !shm_map_sweep_wanted(m->control->arena))
-                return;
-        m->sweeping = true;
-        m->sweep.miscounted_only = true;
-}
-
 static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
         uint32_t n_epochs = m->control->arena->n_epochs, budget = REPAIR_BUDGET;
 
@@ -241,7 +227,6 @@ static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
         m->repairing = false;
         m->n_repairs++;
         m->repaired = m->repair.counts;
-        begin_count(m);
         /* A slot that went back may be the last of its slab, in an epoch that was closed. */
         wake_waiting(m, now_usec);
         if (m->repair_again)
@@ -261,20 +246,17 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
                 m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
         use_check(m, id, shm_close_checks(close) && close->revoke.checking);
         if (marked && close->state != SHM_CLOSE_MARK)
-                begin_sweep(m);
+                shm_map_sweeps_ask(&m->sweeps);
         return true;
 }
 
+/* While repair is under way it may find more maps that are to be counted. */
 static bool sweep_step(ShmMaintain *m) {
-        if (!m->sweeping)
+        if ((m->repairing && m->sweeps.asked == m->sweeps.ended) ||
+            !shm_map_sweeps_due(m->control->arena, &m->sweeps))
                 return false;
-        if (shm_map_sweep_step(m->control, &m->sweep, SWEEP_ENTRIES)) {
-                m->sweep = (ShmMapSweep){};
-                m->sweeping = m->sweep_again;
-                m->sweep_again = false;
-                begin_count(m);
-        }
-        return m->sweeping;
+        shm_map_sweeps_step(m->control, &m->sweeps, SWEEP_ENTRIES);
+        return shm_map_sweeps_due(m->control->arena, &m->sweeps);
 }
 
 static bool expiry_step(ShmMaintain *m, uint64_t now_usec) {

@@ -45,9 +45,7 @@ typedef struct ShmMaintain {
 
         ShmIdle *idle; /* the caller's; NULL: caches of idle threads stay as they are */
 
-        bool sweep_again; /* another round, of all maps, is wanted */
-        bool sweeping; /* maps are swept */
-        ShmMapSweep sweep;
+        ShmMapSweeps sweeps;
 
         bool expires; /* entries whose time is over are its to delete; in private pools writers do that */
         uint64_t expiry_due_usec; /* when it looks for such entries again */

@@ -24,7 +24,8 @@ static bool open_map(ShmArena *arena, uint32_t root, ShmTrie *ret) {
         return true;
 }
 
-bool shm_map_sweep_wanted(const ShmArena *arena) {
+/* Whether there is a map that is to be counted. */
+static bool is_any_miscounted(const ShmArena *arena) {
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
                 if (shm_map_is_miscounted(arena, i))
                         return true;
@@ -60,4 +61,25 @@ bool shm_map_sweep_step(ShmActor *control, ShmMapSweep *sweep, uint32_t n) {
         shm_map_census_end(control, sweep->root, &sweep->census);
         *sweep = (ShmMapSweep){ .root = sweep->root + 1, .miscounted_only = sweep->miscounted_only };
         return false;
+}
+
+static bool is_under_way(const ShmMapSweep *sweep) {
+        return sweep->root > 0 || sweep->opened;
+}
+
+bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps) {
+        return sweeps->asked != sweeps->ended || is_under_way(&sweeps->sweep) || is_any_miscounted(arena);
+}
+
+void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {
+        ShmMapSweep *sweep = &sweeps->sweep;
+
+        if (!is_under_way(sweep)) {
+                sweeps->begun = sweeps->asked;
+                sweep->miscounted_only = sweeps->asked == sweeps->ended;
+        }
+        if (!shm_map_sweep_step(control, sweep, n))
+                return;
+        *sweep = (ShmMapSweep){};
+        sweeps->ended = sweeps->begun;
 }

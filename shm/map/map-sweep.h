@@ -6,17 +6,17 @@
  */
 #include "shm/map/map.h"
 
-typedef struct ShmMapSweep {
-        uint32_t root; /* the named root that is looked at next */
-        bool opened; /* it names a map, which is swept: */
-        ShmTrieScan scan;
-        ShmMapCensus census;
-        bool miscounted_only;
-        bool done;
-} ShmMapSweep;
-
-/* Whether there is a map that is to be counted. */
-bool shm_map_sweep_wanted(const ShmArena *arena);
-
 /* Looks at up to n entries. True: that was the last map. */
 bool shm_map_sweep_step(ShmActor *control, ShmMapSweep *sweep, uint32_t n);
+
+/*
+ * All maps are to be swept. A sweep that is under way is ended first: what it passed over may be stale by now, and
+ * another one follows.
+ */
+static inline void shm_map_sweeps_ask(ShmMapSweeps *sweeps) {
+        sweeps->asked++;
+}
+/* Whether one is under way or wanted: of all maps, or of those that are to be counted. Any sweep counts these. */
+bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps);
+/* A step of the sweep that is due. */
+void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n);

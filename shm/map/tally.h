@@ -129,12 +129,7 @@ static inline void shm_tally_miss(const ShmActor *actor, const ShmTrie *trie) {
 /* For repair, of a dead thread's record: the map that it was changing is to be counted. */
 void shm_map_miscounted(ShmArena *arena, const ShmRecord *record);
 
-/* Counting a map anew, by a walk beside writers. */
-typedef struct ShmMapCensus {
-        uint64_t asked; /* `miscounts` when it began */
-        uint64_t entries_before, bytes_before; /* the totals, but for what the walk itself takes out */
-        uint64_t entries, bytes; /* met by the walk */
-} ShmMapCensus;
+/* Counting a map anew, by a walk beside writers: see ShmMapCensus. */
 
 /* Whether a map is to be counted, since somebody died in a change of it. */
 bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i);

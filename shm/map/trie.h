@@ -80,15 +80,6 @@ typedef struct ShmTrieCursor {
         bool frozen; /* the node is being removed: to be helped with before the word can be changed */
 } ShmTrieCursor;
 
-/* Where a scan is: leaves from (hash, position among those of that hash) on are still to come. */
-typedef struct ShmTrieScan {
-        uint64_t hash;
-        uint32_t position;
-        uint32_t done;
-        uint64_t n_words; /* passed over since it began */
-        uint64_t pause; /* the n_words at which it pauses; 0: nowhere */
-} ShmTrieScan;
-
 enum {
         _SHM_TRIE_E_SUCCESS,
         SHM_TRIE_E_CHANGED, /* the word was changed meanwhile; the cursor is where its path ends now */

@@ -1390,9 +1390,9 @@ FAULTS = [
                 return look_again(actor, trie, c);
 ''', ''),
     ('maintainer: maps are not swept after a revocation', 'unit-maintain', 'shm/maintain/maintain.c',
-     '                begin_sweep(m);', '                (void) m;'),
-    ('maintainer: a revocation begins the sweep anew', 'unit-maintain', 'shm/maintain/maintain.c',
-     '        m->sweep_again |= m->sweeping;', '        m->sweep = (ShmMapSweep){}, m->sweep_again |= m->sweeping;'),
+     '                shm_map_sweeps_ask(&m->sweeps);', '                (void) m;'),
+    ('maintainer: a revocation begins the sweep anew', 'unit-maintain', 'shm/map/map-sweep.h',
+     '        sweeps->asked++;', '        sweeps->sweep = (ShmMapSweep){}, sweeps->asked++;'),
     ('map expire: leaves are counted alone', 'unit-map', 'shm/map/map-scan.c',
      'scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;', 'scan->pause = UINT64_MAX;'),
     ('repair: nodes that are noted are taken for leaves', 'unit-repair', 'shm/maintain/rollback.c',

@@ -106,15 +106,15 @@ static void test_revoke_beside_a_sweep(void **state) {
         ShmTrie trie;
 
         map_fill(t, 3000, 2990, &trie);
-        m.sweeping = true;
+        shm_map_sweeps_ask(&m.sweeps);
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
         (void) shm_maintain_close(&m, 1, now);
-        for (unsigned i = 0; !m.sweep_again; i++) {
+        for (unsigned i = 0; m.sweeps.asked < 2; i++) {
                 assert_true(i < 1000);
                 (void) shm_maintain_step(&m, now += 1000);
-                assert_true(m.sweep.root >= last);
-                last = m.sweep.root;
+                assert_true(m.sweeps.sweep.root >= last);
+                last = m.sweeps.sweep.root;
         }
         assert_int_equal(last, 1);
         run();
