@@ -8,11 +8,16 @@
  *   2. Nobody waits for another process: a thread that does not get the lock returns -EBUSY, or leaves
  *      drained slabs to the owner of the lock, which looks at n_drained after unlocking. A change of a map that
  *      would fail for want of memory does, for some milliseconds (libclient/map-expiry.c).
+ *   3. Maps are swept last, in slices. After each the lock is free for as long, for others' control work and for calls
+ *      that delete expired entries. The place of a sweep is in the arena: each process that waits for its end goes on
+ *      from there, and so does a call that came to delete entries, if a slice is due. Else such calls, of several
+ *      processes, would have the lock all the time.
  *
  * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
  *
  * Crash: control_owner names a dead process, and control work stays undone until tslab_reap().
- *   Allocating and freeing go on.
+ *   Allocating and freeing go on. After a death between two slices nobody has the lock: a sweep stays where it is until
+ *   a process wants another, or tslab_reap().
  */
 #include "libclient/control.h"
 
@@ -38,10 +43,21 @@
 #define ASK_SLICE_USEC 100
 #define ASK_EVERY_MSEC 100
 #define THAW_EVERY_MSEC 5 /* where membarrier fails, for one, a freeze stays */
+#define SWEEP_SLICE_USEC 1000
+#define SWEEP_STALE_USEC 1000000 /* a slice follows another sooner than that, unless its process has died */
+#define SWEEP_ENTRIES 256 /* looked at between two looks at the clock */
 #define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
 
 static uint64_t owner_word(const struct tslab *pool) {
         return (uint64_t) pool->local->start_time << 32 | (pool->local->client + 1);
+}
+
+/* The number of sweeps that anybody has asked for. */
+static uint64_t sweeps_asked(const struct tslab *pool) {
+        const ShmHeader *header = pool->arena.header;
+
+        /* ORDER: rlx; the owner's alone. */
+        return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
 }
 
 static int control_lock_begin(struct tslab *pool, bool wait, uint64_t owner, ShmActor *ret_control) {
@@ -57,6 +73,7 @@ static int control_lock_begin(struct tslab *pool, bool wait, uint64_t owner, Shm
                 return -EBUSY;
         }
         local->recount |= shm_repair_wanted(&pool->arena);
+        local->sweeps_before = sweeps_asked(pool);
         shm_actor_init_daemon(ret_control, &pool->arena);
         return 0;
 }
@@ -90,11 +107,16 @@ static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         if (m == MAP_FAILED)
                 return -ENOMEM;
         shm_maintain_init(m, control);
+        m->sweeps_later = true;
         *ret = m;
         return 0;
 }
 
 static void maintain_free(ShmMaintain *m) {
+        uint64_t *asked = &m->control->arena->header->sweeps.asked;
+
+        /* ORDER: rlx; the owner's alone. */
+        shm_store_rlx(asked, shm_load_rlx(asked) + m->sweeps.asked);
         (void) munmap(m, sizeof(*m));
 }
 
@@ -146,10 +168,81 @@ static void empty_idle_caches(struct tslab *pool) {
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
 }
 
-void control_end(struct tslab *pool) {
+/* The walk of a map compares its count with the mean of the totals before and after: it is not to stand still. */
+static void begin_map_anew(ShmMapSweep *sweep) {
+        sweep->opened = false;
+        sweep->scan = (ShmTrieScan){};
+}
+
+bool control_sweep(ShmActor *control) {
+        ShmMapSweeps *place = &control->arena->header->sweeps, sweeps;
+        uint64_t now = proto_now_usec(), end = now + SWEEP_SLICE_USEC, rested;
+
+        shm_racy_copy(&sweeps, place, sizeof(sweeps));
+        rested = now - sweeps.moved_usec;
+        if (rested < SWEEP_SLICE_USEC || !shm_map_sweeps_due(control->arena, &sweeps))
+                return false;
+        if (rested > SWEEP_STALE_USEC)
+                begin_map_anew(&sweeps.sweep);
+        do {
+                shm_map_sweeps_step(control, &sweeps, SWEEP_ENTRIES);
+                now = proto_now_usec();
+        } while (now < end && shm_map_sweeps_due(control->arena, &sweeps));
+        sweeps.moved_usec = now;
+        *place = sweeps;
+        return true;
+}
+
+/* True: no sweep is left, or none that was wanted when `asked` of them were. */
+static bool is_swept(const ShmArena *arena, uint64_t asked) {
+        const ShmMapSweeps *sweeps = &arena->header->sweeps;
+
+        return (int64_t) (sweeps->ended - asked) > 0 || !shm_map_sweeps_due(arena, sweeps);
+}
+
+/* Others' control work comes between slices. If it takes too long, the rest is left. */
+static void sweep_rest(struct tslab *pool, uint64_t asked) {
+        const struct timespec rest = { .tv_nsec = SWEEP_SLICE_USEC * 1000 };
+        uint64_t deadline = proto_deadline(CLOSE_WAIT_USEC);
+        ShmActor control;
+        bool done = false;
+
+        while (!done && proto_deadline_left(deadline) > 0) {
+                nanosleep(&rest, NULL);
+                if (control_begin(pool, true, &control) < 0)
+                        continue;
+                (void) control_sweep(&control);
+                done = is_swept(&pool->arena, asked);
+                control_unlock(pool);
+                pool_run_deferred(pool);
+                deadline = proto_deadline(CLOSE_WAIT_USEC);
+        }
+}
+
+static void end_control(struct tslab *pool, bool all) {
+        /* ORDER: rlx; the owner's alone. */
+        uint64_t asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
+        ShmActor control;
+        bool done = true;
+
+        if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
+                shm_actor_init_daemon(&control, &pool->arena);
+                (void) control_sweep(&control);
+                done = is_swept(&pool->arena, asked);
+        }
         empty_idle_caches(pool);
         control_unlock(pool);
         pool_run_deferred(pool);
+        if (!done)
+                sweep_rest(pool, asked);
+}
+
+void control_end(struct tslab *pool) {
+        end_control(pool, false);
+}
+
+void control_end_all(struct tslab *pool) {
+        end_control(pool, true);
 }
 
 static int run_all(ShmActor *control, uint64_t wait_usec) {
@@ -242,6 +335,8 @@ int control_take_up(ShmActor *control) {
         r = maintain_new(control, &m);
         if (r)
                 return r;
+        /* A sweep in whose slice the owner died does not know what that took out. */
+        control->arena->header->sweeps.sweep = (ShmMapSweep){};
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
         maintain_run(m, CLOSE_WAIT_USEC);
         maintain_free(m);

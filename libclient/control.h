@@ -21,8 +21,18 @@ int control_take_up(ShmActor *control);
 void control_put_back(struct tslab *pool, uint64_t owner);
 /* All that threads and earlier maintainers left to be done: dead records, frozen ones, revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
-/* Ends control work, and does the work that came up meanwhile. */
+/*
+ * A part of the sweep of maps that is due, of a millisecond, if as long has passed since the last one. False: there is
+ * nothing to do now.
+ */
+bool control_sweep(ShmActor *control);
+/*
+ * Ends control work, and does the work that came up meanwhile. If maps are to be swept after it, they are when this
+ * returns, unless others do control work for 200 ms at a time.
+ */
 void control_end(struct tslab *pool);
+/* The same, and ends sweeps that other processes have begun. */
+void control_end_all(struct tslab *pool);
 
 /*
  * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most

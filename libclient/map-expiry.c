@@ -10,7 +10,8 @@
  *      1 ms, and 270 with 250 us; p99.9 grows by a factor of 1.3, and of 1.5. A call that would fail for want
  *      of memory, or of room below its map's limit, works at once, and not for long: entries that expired while nobody
  *      wrote may have it.
- *   2. Of several such calls one works, and the others sleep for a slice: its memory is for them, too. None waits for
+ *   2. In place of a slice such a call does one of a sweep of maps, if that is due.
+ *   3. Of several such calls one works, and the others sleep for a slice: its memory is for them, too. None waits for
  *      a dead process, and each gives up after some slices.
  *
  * Who may do what: any thread that changed a map, outside of its operation, if nobody else is at control work.
@@ -32,17 +33,18 @@
 #define URGENT_SLICE_USEC 250 /* a call that would fail has so long */
 #define SLICES_MAX 64 /* for one call: others may take the memory of entries that it deletes */
 
-/* -EBUSY: somebody else is at control work; the attach errors. */
-static int run_slice(struct tslab *pool, uint64_t now_ms, uint64_t until_usec) {
+/* With `sweeps`, maps are swept if that is due. -EBUSY: somebody else is at control work; the attach errors. */
+static int run_slice(struct tslab *pool, bool sweeps, uint64_t now_ms, uint64_t until_usec) {
         ShmActor control;
         int r;
 
         r = pool_attach(pool) ?: control_begin(pool, false, &control);
         if (r)
                 return r;
-        while (!shm_expiry_step(&control, now_ms, EXPIRY_SLABS))
-                if (proto_now_usec() >= until_usec)
-                        break;
+        if (!sweeps || !control_sweep(&control))
+                while (!shm_expiry_step(&control, now_ms, EXPIRY_SLABS))
+                        if (proto_now_usec() >= until_usec)
+                                break;
         control_end(pool);
         return 0;
 }
@@ -56,7 +58,7 @@ void pool_run_expiry_slow(struct tslab *pool) {
         /* ORDER: rlx; two threads at once do no harm. */
         if (now_usec < shm_load_rlx(next) || pool_begin(pool) < 0)
                 return;
-        (void) run_slice(pool, now_ms, now_usec + SLICE_USEC);
+        (void) run_slice(pool, true, now_ms, now_usec + SLICE_USEC);
         shm_store_rlx(next, proto_now_usec() + SLICE_USEC); /* ORDER: rlx; as above. */
         pool_end(pool);
 }
@@ -69,7 +71,7 @@ static bool run_slice_at_once(struct tslab *pool) {
 
         if (!shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
                 return false;
-        r = run_slice(pool, now_ms, proto_deadline(URGENT_SLICE_USEC));
+        r = run_slice(pool, false, now_ms, proto_deadline(URGENT_SLICE_USEC));
         if (r == -EBUSY && !control_owner_is_dead(pool)) {
                 nanosleep(&slice, NULL);
                 r = 0;

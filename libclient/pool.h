@@ -68,6 +68,7 @@ typedef struct PoolLocal {
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */
         EpochRef refs[SHM_EPOCHS_MAX];
         ShmIdle idle; /* private pools: for the holder of the control lock */
+        uint64_t sweeps_before; /* the same: how many sweeps were asked for when it got the lock */
         bool recount; /* the same: threads died, or the last count had no rest: n_free may be wrong */
         ThreadState threads[]; /* by record */
 } PoolLocal;

@@ -128,7 +128,7 @@ static int reap_process(struct tslab *pool) {
                 pool->local->recount = !shm_free_recount(&pool->arena);
                 r = remove_dead(pool);
         }
-        control_end(pool);
+        control_end_all(pool); /* the dead may have been sweeping */
         return r;
 }
 

@@ -125,11 +125,15 @@ typedef struct ShmHeader {
         ShmHighWater high_water;
         uint64_t n_miscounts; /* deaths in a change of a map: while it is 0 nobody looks at `maps` for them */
         uint8_t unused_peaks[48];
+        ShmMapSweeps
+                sweeps; /* private pools: the holder of the control lock goes on with them, see libclient/control.c */
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
-static_assert(sizeof(ShmHeader) == 256 + 20 * 64 + sizeof(ShmExpiry) + 64 * (128 + 64 + 704), "arena format");
+static_assert(sizeof(ShmHeader) ==
+                      256 + 20 * 64 + sizeof(ShmExpiry) + sizeof(ShmMapSweeps) + 64 * (128 + 64 + 704),
+              "arena format");
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */

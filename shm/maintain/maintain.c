@@ -252,7 +252,7 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
 
 /* While repair is under way it may find more maps that are to be counted. */
 static bool sweep_step(ShmMaintain *m) {
-        if ((m->repairing && m->sweeps.asked == m->sweeps.ended) ||
+        if (m->sweeps_later || (m->repairing && m->sweeps.asked == m->sweeps.ended) ||
             !shm_map_sweeps_due(m->control->arena, &m->sweeps))
                 return false;
         shm_map_sweeps_step(m->control, &m->sweeps, SWEEP_ENTRIES);

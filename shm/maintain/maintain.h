@@ -46,6 +46,7 @@ typedef struct ShmMaintain {
         ShmIdle *idle; /* the caller's; NULL: caches of idle threads stay as they are */
 
         ShmMapSweeps sweeps;
+        bool sweeps_later; /* they are the caller's to do; in private pools, between other control work */
 
         bool expires; /* entries whose time is over are its to delete; in private pools writers do that */
         uint64_t expiry_due_usec; /* when it looks for such entries again */

@@ -1,0 +1,156 @@
+/* Private pools: maps are swept in slices, by the process that revoked an epoch or by those that come after it. */
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/api/map-pool.h"
+#include "tests/util/process.h"
+
+#define N_KEPT 1000
+#define N_REVOKED 60000
+#define LABEL "others work"
+
+typedef struct Revoker {
+        struct tslab *pool;
+        struct tslab_map *map;
+        bool dies, closes;
+} Revoker;
+
+static Revoker *resting; /* the process whose rests are looked at */
+static unsigned n_turns; /* 1: another process did control work in a rest */
+
+static int work(void *userdata) {
+        const Revoker *revoker = userdata;
+
+        return tslab_epoch_label(revoker->pool, TSLAB_EPOCH_CURRENT, LABEL) == 0 ? 0 : __LINE__;
+}
+
+/* The library calls this one. Its control work may rest with the lock, too. */
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *time, struct timespec *ret_left) {
+        Revoker *revoker = resting;
+
+        (void) ret_left;
+        resting = NULL;
+        if (revoker && test_child_run(TEST_FORK, work, revoker) == 0)
+                n_turns++;
+        if (n_turns > 0 && revoker && revoker->dies)
+                (void) kill(getpid(), SIGKILL);
+        resting = n_turns == 0 ? revoker : NULL;
+        return clock_nanosleep(CLOCK_MONOTONIC, 0, time, NULL) == 0 ? 0 : -1;
+}
+
+static int put_some(struct tslab_map *map, uint32_t first, uint32_t n, uint32_t epoch, uint32_t ttl_ms) {
+        struct tslab_map_put_options options = {
+                .size = sizeof(options),
+                .epoch = epoch,
+                .ttl_ms = ttl_ms,
+        };
+
+        for (uint32_t i = first; i < first + n; i++)
+                CHECK(tslab_map_put_with(map, &i, sizeof(i), "value", 5, &options) == 0);
+        return 0;
+}
+
+static int fill_and_revoke(void *userdata) {
+        Revoker *revoker = userdata;
+        uint32_t epoch;
+        int r;
+
+        CHECK(tslab_epoch_lease(revoker->pool, "lease", &epoch) == 0);
+        r = put_some(revoker->map, N_KEPT, N_REVOKED, epoch, TSLAB_MAP_TTL_NONE);
+        if (r)
+                return r;
+        resting = revoker;
+        if (revoker->closes)
+                tslab_close(revoker->pool);
+        else
+                CHECK(tslab_epoch_close(revoker->pool, epoch, TSLAB_CLOSE_REVOKE) == 0);
+        return n_turns == 1 ? 0 : __LINE__;
+}
+
+static struct tslab_map *make_map(struct tslab *pool) {
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_map_open(&map, pool, "map", NULL), 0);
+        assert_int_equal(put_some(map, 0, N_KEPT, TSLAB_EPOCH_CURRENT, TSLAB_MAP_TTL_NONE), 0);
+        return map;
+}
+
+static uint64_t n_entries(struct tslab_map *map) {
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+
+        assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+        return statistics.entries;
+}
+
+static void test_others_work_between(void **state) {
+        Revoker revoker = { .pool = *state, .map = make_map(*state) };
+
+        assert_int_equal(test_child_run(TEST_FORK, fill_and_revoke, &revoker), 0);
+        assert_int_equal(n_entries(revoker.map), N_KEPT);
+        assert_int_equal(tslab_reap(revoker.pool), 2); /* the worker, too */
+        assert_int_equal(tslab_map_close(revoker.map), 0);
+}
+
+static void test_others_work_beside_close(void **state) {
+        Revoker revoker = { .pool = *state, .map = make_map(*state), .closes = true };
+
+        assert_int_equal(test_child_run(TEST_FORK, fill_and_revoke, &revoker), 0);
+        assert_int_equal(n_entries(revoker.map), N_KEPT);
+        assert_int_equal(tslab_map_close(revoker.map), 0);
+}
+
+/* Nobody has the lock then: what is left is in the arena. */
+static struct tslab_map *kill_between(struct tslab *pool) {
+        Revoker revoker = { .pool = pool, .map = make_map(pool), .dies = true };
+
+        assert_int_equal(test_child_run(TEST_FORK, fill_and_revoke, &revoker), -SIGKILL);
+        assert_true(n_entries(revoker.map) > N_KEPT);
+        return revoker.map;
+}
+
+static void test_reap_ends_sweep(void **state) {
+        struct tslab_map *map = kill_between(*state);
+
+        assert_int_equal(tslab_reap(*state), 2);
+        assert_int_equal(n_entries(map), N_KEPT);
+        assert_int_equal(tslab_map_close(map), 0);
+}
+
+static void test_next_revocation_ends_sweep(void **state) {
+        struct tslab_map *map = kill_between(*state);
+        uint32_t epoch;
+
+        assert_int_equal(tslab_epoch_reserve(*state, "other", &epoch), 0);
+        assert_true(n_entries(map) > N_KEPT);
+        assert_int_equal(put_some(map, N_KEPT + N_REVOKED, 1, epoch, TSLAB_MAP_TTL_NONE), 0);
+        assert_int_equal(tslab_epoch_close(*state, epoch, TSLAB_CLOSE_REVOKE), 0);
+        assert_int_equal(n_entries(map), N_KEPT);
+        assert_int_equal(tslab_map_close(map), 0);
+}
+
+static void test_writers_end_sweep(void **state) {
+        struct tslab_map *map = kill_between(*state);
+
+        for (unsigned i = 0; n_entries(map) > N_KEPT + 100; i++) {
+                assert_true(i < 10000);
+                assert_int_equal(put_some(map, i % 8, 1, TSLAB_EPOCH_CURRENT, 1), 0);
+                sleep_ms(2);
+        }
+        assert_int_equal(tslab_map_close(map), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, map_pool_setup, map_pool_teardown)
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                TEST(others_work_between),        TEST(others_work_beside_close), TEST(reap_ends_sweep),
+                TEST(next_revocation_ends_sweep), TEST(writers_end_sweep),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
