@@ -45,8 +45,8 @@ struct tslab_near {
         struct tslab_map *map;
         char root[SHM_ROOT_NAME_SIZE];
         uint64_t handle; /* the cover's, as this process saw it last; 0: none */
-        uint32_t lease; /* the epoch that the giver leased */
-        pid_t giver; /* the process that gives the cover: this, or its parent */
+        uint32_t lease; /* the epoch that the giver leased, and is to give back; 0: none */
+        pid_t giver; /* the process that has the lease, and gives the cover: this, or its parent */
         uint64_t own; /* the cover that the giver gives; 0: none */
         ShmCoverTime until; /* as it was stored last */
 };
@@ -79,9 +79,10 @@ _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const 
         return r;
 }
 
-/* A forked child has its parent's notes, and gives no cover. */
-static bool gives_cover(const struct tslab_near *near) {
-        return near->own && near->giver == getpid();
+/* A forked child has its parent's notes. It gives no cover, and has no lease to give back. */
+static void forget_parents(struct tslab_near *near) {
+        if (near->giver != getpid())
+                near->own = near->lease = 0;
 }
 
 _public_ struct tslab_near *tslab_near_close(struct tslab_near *near) {
@@ -231,11 +232,21 @@ static int check_others(struct tslab_near *near, uint64_t *ret_root) {
 }
 
 /* The label is for people: a name that is longer is cut, between two characters. */
-static int lease_epoch(struct tslab_near *near, uint32_t *ret) {
+static int lease_epoch(struct tslab_near *near) {
         char label[TSLAB_LABEL_SIZE];
 
         proto_text_clean(label, sizeof(label), near->root);
-        return tslab_epoch_lease(near->map->pool, label, ret);
+        near->giver = getpid();
+        return tslab_epoch_lease(near->map->pool, label, &near->lease);
+}
+
+/* On -EBUSY, and other errors of control calls, the lease stays to be given back by the next end or beginning. */
+static int give_lease_back(struct tslab_near *near) {
+        int r = near->lease ? tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE) : 0;
+
+        if (r == 0 || r == -ESTALE) /* somebody else revoked it */
+                near->lease = 0;
+        return r;
 }
 
 /* -E2BIG: the prefixes do not fit. */
@@ -254,47 +265,47 @@ static int pack_prefixes(const char *const *prefixes, size_t n, char *ret, uint3
 }
 
 /* Copies may be put, and are not covered yet. */
-static int cover_make(struct tslab_near *near, uint64_t old, uint32_t epoch, const char *prefixes,
-                      uint32_t prefixes_size) {
+static int cover_make(struct tslab_near *near, uint64_t old, const char *prefixes, uint32_t prefixes_size) {
         struct tslab *pool = near->map->pool;
         tslab_handle handle;
         void *object;
         int r;
 
-        r = tslab_alloc(pool, sizeof(ShmCover) + prefixes_size, epoch, &handle, &object);
+        r = tslab_alloc(pool, sizeof(ShmCover) + prefixes_size, near->lease, &handle, &object);
         if (r)
                 return r;
-        shm_cover_init(object, handle, epoch, prefixes_size);
+        shm_cover_init(object, handle, near->lease, prefixes_size);
         memcpy((uint8_t *) object + sizeof(ShmCover), prefixes, prefixes_size);
         r = tslab_root_set(pool, near->root, old, handle);
         if (r == 0) {
                 near->own = handle;
-                near->lease = epoch;
-                near->giver = getpid();
                 near->until = (ShmCoverTime){};
         }
         return r == -EAGAIN ? -EBUSY : r;
 }
 
 _public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_t n_prefixes) {
-        struct tslab *pool = near->map->pool;
         char packed[SHM_COVER_PREFIXES_MAX];
-        uint32_t epoch, size;
+        uint32_t size;
         uint64_t old;
         int r;
 
-        if (gives_cover(near))
+        forget_parents(near);
+        if (near->own)
                 return -EALREADY;
         r = pack_prefixes(prefixes, n_prefixes, packed, &size);
         if (r == 0)
                 r = check_others(near, &old);
         if (r == 0)
-                r = lease_epoch(near, &epoch);
+                r = give_lease_back(near);
+        if (r && r != -ESTALE)
+                return r;
+        r = lease_epoch(near);
         if (r)
                 return r;
-        r = cover_make(near, old, epoch, packed, size);
+        r = cover_make(near, old, packed, size);
         if (r)
-                (void) tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE);
+                (void) give_lease_back(near);
         return r;
 }
 
@@ -319,7 +330,8 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
         ShmCoverTime until = cover_time(until_usec);
         uint32_t id, era;
 
-        if (!gives_cover(near) || shm_epoch_admit(arena, near->lease, &id, &era) != 0)
+        forget_parents(near);
+        if (!near->own || shm_epoch_admit(arena, near->lease, &id, &era) != 0)
                 return -ESTALE;
         return shm_cover_set(arena, near->own, &near->until, &until);
 }
@@ -327,9 +339,9 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
 _public_ int tslab_near_end(struct tslab_near *near) {
         const ShmCoverTime past = {};
 
-        if (!gives_cover(near))
-                return 0;
-        (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
+        forget_parents(near);
+        if (near->own)
+                (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
         near->own = 0;
-        return tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE);
+        return give_lease_back(near);
 }

@@ -116,7 +116,8 @@ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec);
 /*
  * Ends the cover at once, then revokes all copies. Returns 0, also where this process gives no cover. A control call.
  *
- * Fails as tslab_epoch_close() does; copies are not covered then either.
+ * Fails as tslab_epoch_close() does; copies are not covered then either. They are revoked when this is called again,
+ * or the next lease begins.
  */
 int tslab_near_end(struct tslab_near *near);
 

@@ -195,6 +195,41 @@ static void test_begin_in_a_full_pool(void **state) {
                 assert_int_equal(tslab_near_begin(f->near, NULL, 0), -ENOMEM);
 }
 
+static unsigned n_reserved(struct tslab *pool) {
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+        unsigned n = 0;
+
+        for (uint32_t id = 0; tslab_epoch_info(pool, id, &info) == 0; id++)
+                n += info.state == TSLAB_EPOCH_OPEN && info.reserved;
+        return n;
+}
+
+/* Another process is often at control work when the lease is to be given back: it is later. */
+static void test_begin_in_a_full_pool_beside_control_work(void **state) {
+        unsigned before, n = 0, n_busy = 0;
+        Fixture *f = *state;
+        pid_t pid;
+        int r;
+
+        test_begin_in_a_full_pool(state);
+        before = n_reserved(f->pool);
+        pid = fork();
+        if (pid == 0) {
+                for (int i = 0; i < 300000; i++)
+                        (void) tslab_epoch_label(f->pool, TSLAB_EPOCH_CURRENT, "busy");
+                _exit(0);
+        }
+        for (; waitpid(pid, NULL, WNOHANG) == 0; n++) {
+                r = tslab_near_begin(f->near, NULL, 0);
+                n_busy += r == -EBUSY;
+                assert_true(r == -ENOMEM || r == -EBUSY);
+                assert_true(n_reserved(f->pool) <= before + 1);
+        }
+        print_message("%u of %u were busy\n", n_busy, n);
+        assert_int_equal(tslab_near_begin(f->near, NULL, 0), -ENOMEM);
+        assert_int_equal(n_reserved(f->pool), before);
+}
+
 /* Its id has another epoch by then, and the end is none of that. */
 static void test_end_after_the_epoch_was_revoked(void **state) {
         Fixture *f = *state;
@@ -511,6 +546,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_one_answer_for_all, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_without_a_beginning, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_begin_in_a_full_pool, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_begin_in_a_full_pool_beside_control_work, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(test_end_after_the_epoch_was_revoked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_revokes_copies_and_claims, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_cover_that_is_over, setup, teardown),
