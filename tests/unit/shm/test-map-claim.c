@@ -294,6 +294,40 @@ static void test_claim_memory(void **state) {
         assert_int_equal(totals(f).bytes, 0);
 }
 
+/* A clear ends a claim, then unlinks it. */
+static void half_clear(Fixture *f, uint64_t *ret_version) {
+        ShmMapView view;
+
+        assert_int_equal(claim(f, 0, ret_version), 0);
+        assert_int_equal(shm_map_view(&f->arena, *ret_version, &view), 0);
+        assert_true(shm_map_set_end(&view, SHM_MAP_ENDED));
+}
+
+/* A clear that died between the two left the claim as it was to all others; what counts the map then takes it out. */
+static void test_half_cleared_claim(void **state) {
+        Fixture *f = *state;
+        uint64_t version, other;
+
+        half_clear(f, &version);
+        assert_true(stands(f, version));
+        assert_int_equal(claim(f, 1, &other), -EBUSY);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, version, "v"), 0);
+        assert_int_equal(get(f, false), 'v');
+        assert_int_equal(delete (f, 0), 0);
+        half_clear(f, &version);
+        clock_ms += LIMIT; /* or its time is over */
+        assert_int_equal(claim(f, 1, &other), 0);
+        assert_int_equal(delete (f, other), 0);
+        half_clear(f, &version);
+        for (ShmMapSweep sweep = {}; !shm_map_sweep_step(&f->actors[0], &sweep, 16);)
+                ;
+        assert_false(stands(f, version));
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(totals(f).bytes, 0);
+        assert_int_equal(claim(f, 1, &other), 0);
+        assert_int_equal(delete (f, other), 0);
+}
+
 static void test_counts(void **state) {
         Fixture *f = *state;
         uint64_t version;
@@ -470,6 +504,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_claim_of_dead_process, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_claim_ends, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_claim_memory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_half_cleared_claim, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_counts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stale_chain, setup, teardown),
