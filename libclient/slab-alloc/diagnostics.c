@@ -11,8 +11,8 @@
 #define NSEC_PER_SEC UINT64_C(1000000000)
 
 static bool is_leak(const SlabEpochStats *stats, uint64_t now, uint32_t threshold_sec) {
-        return stats->state == EPOCH_CLOSING && stats->alloc_count > 0 &&
-               now - stats->open_since_ns >= threshold_sec * NSEC_PER_SEC;
+        return stats->state == EPOCH_CLOSING && stats->alloc_count > 0 && stats->open_since_ns > 0 &&
+               now >= stats->open_since_ns && now - stats->open_since_ns >= threshold_sec * NSEC_PER_SEC;
 }
 
 static EpochLeakCandidate make_candidate(const SlabEpochStats *stats, uint64_t now) {

@@ -41,7 +41,10 @@ typedef struct EpochLeakReport {
         EpochLeakCandidate *candidates; /* by memory, most first; for free() */
 } EpochLeakReport;
 
-/* Finds epochs that were opened at least `threshold_sec` ago, are closed, and hold objects: how many. */
+/*
+ * Finds classes of epochs that epoch_advance() opened here at least `threshold_sec` ago, that are closed, and that hold
+ * objects: how many.
+ */
 uint32_t slab_detect_epoch_leaks(SlabAllocator *alloc, uint32_t threshold_sec, uint32_t max_top,
                                  EpochLeakReport *out);
 

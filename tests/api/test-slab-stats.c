@@ -239,6 +239,19 @@ static void test_leaks(void **state) {
         free(report.candidates);
 }
 
+/* Nobody knows its age in this process; it is not that of the machine. */
+static void test_no_leaks_of_epochs_open_from_the_beginning(void **state) {
+        SlabAllocator *a = *state;
+        EpochLeakReport report;
+
+        assert_non_null(alloc_obj_epoch(a, 128, 3, NULL));
+        epoch_close(a, 3);
+        for (uint32_t seconds = 0; seconds <= 1; seconds++) {
+                assert_int_equal(slab_detect_epoch_leaks(a, seconds, 10, &report), 0);
+                free(report.candidates);
+        }
+}
+
 static void test_slow_path(void **state) {
         SlabAllocator *a = *state;
         const SlowPathAttribution *c;
@@ -312,6 +325,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_class, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_global, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_leaks, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_no_leaks_of_epochs_open_from_the_beginning, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(test_slow_path, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reclamation, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
