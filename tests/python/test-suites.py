@@ -8,6 +8,7 @@ skipped. So are the tests of other caches' insides.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import daemon  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
+PROJECT = pathlib.Path(__file__).resolve().parents[2] / 'libclient/python/pyproject.toml'
 SKIPPED = 77
 
 DOGPILE = '''
@@ -156,6 +158,32 @@ class TestTslab(CommonTests, HasTests, ClearTests, SerializerTests):
         assert (copy.get('a'), copy.default_timeout) == (1, 7)
 '''
 
+OLDEST = '''
+import dogpile.cache
+import flask
+
+import tslab
+import tslab.cachelib
+import tslab.dogpile
+import tslab.flask
+
+dogpile.cache.register_backend('tslab', 'tslab.dogpile', 'Backend')
+app = flask.Flask('app')
+app.get('/')(lambda: flask.session.setdefault('user', 'ann'))
+
+
+def test_all():
+    with tslab.create() as pool:
+        cache = tslab.cachelib.Cache(pool)
+        assert cache.set('a', 1) and cache.get('a') == 1
+        region = dogpile.cache.make_region().configure('tslab', arguments={'pool': pool})
+        region.backend.cache.set('theirs', b'x')
+        assert [region.get_or_create(key, lambda: 7) for key in ('a', 'theirs')] == [7, 7]
+        app.session_interface = tslab.flask.SessionInterface(lambda: tslab.SessionStore(pool))
+        client = app.test_client()
+        assert [client.get('/').text for _ in range(2)] == ['ann', 'ann']
+'''
+
 # Its version 0.5 keeps sessions in cachelib's FileSystemCache. Later sources have no suite.
 FLASK_SESSION = '''
 import cachelib.file
@@ -206,6 +234,13 @@ class Suites(unittest.TestCase):
     def test_cachelib(self):
         self.get('cachelib', 'pytest-xprocess')
         self.pytest(self.get_source('cachelib') / 'tests', 'test_tslab.py', CACHELIB, 'test_tslab.py', n_tests=r'\d+')
+
+    def test_oldest(self):
+        """The oldest versions that the package admits."""
+        oldest = re.findall(r'"(flask|cachelib|dogpile\.cache)>=([\d.]+)"', PROJECT.read_text(encoding='utf-8'))
+        self.assertEqual(len(oldest), 3)
+        self.get('werkzeug<3', *(f'{name}=={version}' for name, version in oldest))
+        self.pytest(self.folder, 'test_tslab.py', OLDEST, 'test_tslab.py', n_tests=1)
 
     def test_flask_session(self):
         self.get('Flask-Session==0.5.0', 'cachelib')
