@@ -47,6 +47,21 @@ class Alone(unittest.TestCase):
             self.cache.set('a', bytes(self.cache.size_max))
         self.assertEqual(self.cache.get('a'), value)
 
+    def damaged(self):
+        self.cache.set('a', b'x' * 2100)
+        self.pool.get(self.cache.map.get_version(b'a')[1])[32 + 8 + 1] ^= 0x20      # see test-maps.py
+        return 'a'
+
+    def test_damaged_value(self):
+        """It is none, and can be made again."""
+        with self.assertLogs('tslab'):
+            self.assertIsNone(self.cache.get(self.damaged()))
+        self.assertNotIn('a', self.cache)
+        self.assertEqual(self.cache.get_multi([self.damaged()]), {})
+        self.assertEqual(self.cache.get_or_compute(self.damaged(), lambda: 7), 7)
+        self.assertEqual(self.cache.get('a'), 7)
+        self.assertEqual(self.cache.incr(self.damaged()), 1)
+
     def test_bytes(self):
         plain = tslab.Cache(self.pool, 'plain')
         plain.set('a', bytearray(b'1'))

@@ -41,7 +41,8 @@ class Cache(Store):
     may be a tslab.Map with other uses.
 
     Any thread may use a cache at any time, and so may forked children; a cache is pickled by the name of its pool. It
-    goes on after closed epochs and with a new daemon as SessionStore does. Calls that write raise TooLargeError,
+    goes on after closed epochs and with a new daemon as SessionStore does. A value that a stray write has damaged is
+    deleted where it is found, and that is logged. Calls that write raise TooLargeError,
     FullError and the other errors of Map.
     """
 
@@ -65,14 +66,25 @@ class Cache(Store):
     def _lifetime(self, ttl: Optional[float]) -> Optional[float]:
         return self.ttl if ttl is None else ttl
 
+    def _find(self, key: bytes, accept: int = 0) -> Optional[Tuple[bytes, Any]]:
+        try:
+            return self._use(Map._find, key, accept)
+        except Error as e:
+            if e.errno != errno.EUCLEAN or isinstance(e, ReplacedError):
+                raise
+            self._log_seldom('damaged', 'a cached value is deleted: %s', e)
+            with contextlib.suppress(Error):        # as in a pool that this process only reads
+                self._use(Map.delete, key)
+            return None
+
     def get(self, key: Key, default: Any = None) -> Any:
         """A key's value, or `default`."""
-        found = self._use(Map._find, encoded(key))
+        found = self._find(encoded(key))
         return default if found is None else self._value(*found)
 
     def get_multi(self, keys: Iterable[_K]) -> Dict[_K, Any]:
         """The values of those keys that are there."""
-        found = ((key, self._use(Map._find, encoded(key))) for key in keys)
+        found = ((key, self._find(encoded(key))) for key in keys)
         return {key: self._value(*entry) for key, entry in found if entry is not None}
 
     def __contains__(self, key: Key) -> bool:
@@ -89,7 +101,7 @@ class Cache(Store):
         a daemon is needed and absent, is returned all the same, and that is logged. `make` must not ask for the same key."""
         data, end = encoded(key), time.monotonic() + timeout
         while True:
-            found = self._use(Map._find, data, lib.TSLAB_MAP_STALE)
+            found = self._find(data, lib.TSLAB_MAP_STALE)
             if found is not None and not is_stale(found[1]):
                 return self._value(*found)
             try:
@@ -158,7 +170,7 @@ class Cache(Store):
             except Error as e:
                 if e.errno != errno.EINVAL:
                     raise
-            found = map_._find(key)
+            found = self._find(key)
             if found is None:
                 continue
             data, entry = found
