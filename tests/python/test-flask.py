@@ -245,6 +245,17 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.client.post('/set/7').status_code, 200)
         self.assertEqual(self.length(), 7)
 
+    def test_damaged_by_a_stray_write(self):
+        self.client.post('/set/2100')
+        id, = self.store.map        # noqa: A001
+        handle = self.store.get_version(id)[1]
+        self.pool.get(handle)[32 + len(id) + 8] ^= 0x20     # see test-maps.py
+        self.assertRaises(tslab.Error, self.store.get, id)
+        with self.assertLogs(self.app.logger, 'ERROR'):
+            self.assertEqual(self.length(), 0)
+            self.assertEqual(self.client.post('/set/7').status_code, 200)
+        self.assertEqual(self.length(), 7)
+
     def test_regenerate(self):
         self.client.post('/set/100')
         before = self.client.get('/length').headers.get('Set-Cookie')

@@ -27,7 +27,7 @@ from flask.json.tag import TaggedJSONSerializer
 from flask.sessions import SecureCookieSession, SessionMixin
 from flask.sessions import SessionInterface as FlaskSessionInterface
 
-from tslab.errors import ChangedError, Error
+from tslab.errors import ChangedError, Error, ReplacedError
 from tslab.sessions import SessionStore
 
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
@@ -67,8 +67,10 @@ class SessionInterface(FlaskSessionInterface):
         try:
             found = self.store.get_version(id) if _ID.fullmatch(id) else None
         except Error as e:
-            app.logger.error('a session cannot be read, and the request is answered without it: %s', e)
-            return Session(available=False)
+            is_damaged = e.errno == errno.EUCLEAN and not isinstance(e, ReplacedError)      # for good
+            app.logger.error('a session cannot be read, and %s: %s',
+                             'begins anew' if is_damaged else 'the request is answered without it', e)
+            return Session(available=is_damaged)
         if found is None:
             return Session()        # an id that we did not give out is not taken over
         data, version = found
