@@ -10,41 +10,28 @@
 
 #define DEPTH_MAX 64
 
+/* Domains that are entered while it is full are not in it. */
 static __thread epoch_domain_t *stack[DEPTH_MAX];
-static __thread uint32_t depth; /* domains above DEPTH_MAX are not in the stack */
-
-static uint32_t n_known(void) {
-        return depth < DEPTH_MAX ? depth : DEPTH_MAX;
-}
+static __thread uint32_t depth;
 
 static void push_domain(epoch_domain_t *domain) {
         if (depth < DEPTH_MAX)
-                stack[depth] = domain;
-        depth++;
+                stack[depth++] = domain;
 }
 
+/* One of the times that it is entered. Those that the stack has not go first. */
 static void pop_domain(const epoch_domain_t *domain) {
-        uint32_t n = n_known(), i = n;
+        uint32_t n = 0, last = 0;
 
-        if (depth == 0)
+        for (uint32_t i = 0; i < depth; i++)
+                if (stack[i] == domain) {
+                        last = i;
+                        n++;
+                }
+        if (n == 0 || n < domain->refcount)
                 return;
-        /* The stack does not say which domains are above DEPTH_MAX: they go first. */
-        while (depth <= DEPTH_MAX && i > 0 && stack[i - 1] != domain)
-                i--;
-        if (i == 0)
-                return;
-        if (depth <= DEPTH_MAX)
-                memmove(&stack[i - 1], &stack[i], (n - i) * sizeof(stack[0]));
         depth--;
-}
-
-static void forget_domain(const epoch_domain_t *domain) {
-        uint32_t n = n_known(), kept = 0;
-
-        for (uint32_t i = 0; i < n; i++)
-                if (stack[i] != domain)
-                        stack[kept++] = stack[i];
-        depth = kept;
+        memmove(&stack[last], &stack[last + 1], (depth - last) * sizeof(stack[0]));
 }
 
 static bool is_ours(const epoch_domain_t *domain) {
@@ -118,9 +105,7 @@ _public_ void epoch_domain_exit(epoch_domain_t *domain) {
 }
 
 _public_ epoch_domain_t *epoch_domain_current(void) {
-        uint32_t n = n_known();
-
-        return n > 0 ? stack[n - 1] : NULL;
+        return depth > 0 ? stack[depth - 1] : NULL;
 }
 
 _public_ SlabAllocator *epoch_domain_allocator(void) {
@@ -132,10 +117,10 @@ _public_ SlabAllocator *epoch_domain_allocator(void) {
 _public_ void epoch_domain_destroy(epoch_domain_t *domain) {
         if (!domain)
                 return;
-        if (domain->refcount > 0) {
-                forget_domain(domain);
+        if (domain->refcount > 0)
                 leave_epoch(domain);
-        }
+        for (; domain->refcount > 0; domain->refcount--)
+                pop_domain(domain);
         close_if_last(domain);
         free(domain);
 }

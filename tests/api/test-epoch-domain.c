@@ -116,6 +116,31 @@ static void test_deep(void **test_state) {
 }
 
 /* An id that was opened again is another epoch: it is neither closed nor counted. */
+/* Nothing of a domain that was left stays behind, though not all of them were known. */
+static void test_deep_in_another_order(void **test_state) {
+        SlabAllocator *a = make();
+        epoch_domain_t *domains[70];
+
+        for (int i = 0; i < 70; i++) {
+                domains[i] = epoch_domain_create(a);
+                epoch_domain_enter(domains[i]);
+        }
+        for (int i = 0; i < 70; i++) {
+                epoch_domain_exit(domains[i]);
+                assert_ptr_not_equal(epoch_domain_current(), domains[i]);
+                epoch_domain_destroy(domains[i]);
+        }
+        assert_null(epoch_domain_current());
+        domains[0] = epoch_domain_create(a);
+        for (int i = 0; i < 70; i++)
+                epoch_domain_enter(domains[0]);
+        epoch_domain_exit(domains[0]);
+        assert_ptr_equal(epoch_domain_current(), domains[0]);
+        epoch_domain_destroy(domains[0]);
+        assert_null(epoch_domain_current());
+        slab_allocator_free(a);
+}
+
 static void test_a_later_lifetime_is_left_alone(void **test_state) {
         SlabAllocator *a = make();
         epoch_domain_t *domain = epoch_domain_wrap(a, 1, true), *entered = epoch_domain_wrap(a, 1, true);
@@ -185,6 +210,7 @@ int main(void) {
                 cmocka_unit_test(test_last_closes),
                 cmocka_unit_test(test_nested),
                 cmocka_unit_test(test_deep),
+                cmocka_unit_test(test_deep_in_another_order),
                 cmocka_unit_test(test_a_later_lifetime_is_left_alone),
                 cmocka_unit_test(test_of_its_own_thread),
                 cmocka_unit_test(test_nothing),
