@@ -63,7 +63,7 @@ typedef struct ModelResult {
 void model_memory(void *base, size_t size); /* 64-byte aligned, both */
 /* All other memory that actors may change, for post() to see. */
 void model_private(void *base, size_t size);
-/* Memory that one actor alone uses, and post() does not look at: up to six pieces. */
+/* Memory that one actor alone uses, and post() does not look at: up to eight pieces. */
 void model_own(unsigned actor, void *base, size_t size);
 /* A line of the memory that is also written by plain stores. */
 void model_watch(void *line);

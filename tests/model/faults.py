@@ -1181,6 +1181,21 @@ FAULTS = [
 
                         (void) shm_object_free(actor, shm_handle_make(actor->arena->key, id, tag));
                 }'''),
+    ('chain: of a chunk that was revoked the object is freed that has its slot by now', 'map-chain/free-revoke',
+     'shm/map/chain.c', '(void) shm_object_free(actor, handles[n - 1]);',
+     '''{
+                        SlotId id = shm_handle_slot(handles[n - 1]);
+                        uint32_t tag = shm_load_rlx(shm_slot_tag(actor->arena, id));
+
+                        (void) shm_object_free(actor, shm_handle_make(actor->arena->key, id, tag));
+                }'''),
+    ('chain: a chunk that is being freed is given back by a revocation', 'map-chain/free-revoke-in-two', 'shm/maintain/refs.c',
+     '        gather_intent(refs, refs->intent);\n', '',
+     '                gather_intent(refs, shm_record_intent(refs->arena, refs->record));\n', ''),
+    ('chain: for a dead thread the object is freed that has the slot of its chunk by now', 'map-chain/died-free-revoke-in-two',
+     'shm/map/chain.c', '(void) shm_object_free(actor, first);',
+     '''(void) shm_object_free(actor, shm_handle_make(actor->arena->key, shm_handle_slot(first),
+                                                                shm_load_rlx(shm_slot_tag(actor->arena, shm_handle_slot(first)))));'''),
     ('chain: only the chunks of a whole chain are freed', 'map-chain/put-put', 'shm/map/chain.c',
      'while (n < n_all && shm_object_live(arena, handles[n]))', 'while (0)'),
     ('chain: a block is freed before its chunks', 'map-chain/put-delete-in-blocks', 'shm/map/chain.c',

@@ -12,7 +12,7 @@
 #define WATCHES_MAX 128
 #define LOG_SIZE (64 << 20)
 #define CHANGED 0x80
-#define OWN_MAX 6
+#define OWN_MAX 8
 
 typedef struct Own {
         uint8_t *base, *image;

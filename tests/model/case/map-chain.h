@@ -11,7 +11,9 @@
 #include "shm/maintain/revoke.h"
 #include "shm/maintain/rollback.h"
 #include "shm/epoch/epoch-close.h"
+#include "tests/model/calls.h"
 #include "tests/model/chain-world.h"
+#include "tests/model/control.h"
 
 #define REVOKED 1
 
@@ -250,14 +252,18 @@ static void revoke(ShmActor *actor) {
                 budget = UINT32_MAX;
 }
 
-static void t1_revoke(void) {
+static void revoke_reuse(ShmActor *actor) {
         uint64_t handle;
 
-        revoke(world_actor(1));
-        if (shm_object_alloc(world_actor(1), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
+        revoke(actor);
+        if (shm_object_alloc(actor, WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
                 map_wipe(handle);
                 victim = handle;
         }
+}
+
+static void t1_revoke(void) {
+        revoke_reuse(world_actor(1));
 }
 
 /* Actor 0 has a cache for values of the epoch. */
@@ -326,22 +332,16 @@ static void pre_revoke_cached_late(void) {
 }
 
 /* The victim is as it was; nothing of the epoch is left, once all have ended, or were repaired. */
-static void post_revoke(unsigned dead) {
+static void check_revoked(unsigned dead, bool control_died) {
         ShmRepairCounts counts;
-        int a;
 
         map_check_wiped(victim);
-        if (dead & 2)
+        if (control_died)
                 shm_repair_control(&world_actors[0], &own.reach, &counts);
         map_repair(dead);
         if (!(dead & 1))
                 empty_caches(world_actor(0));
         revoke(&world_actors[0]);
-        a = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
-        if (a != 0)
-                model_fail("put %d, value %d", world.results[0], a);
-        if (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ESHUTDOWN)
-                model_fail("put %d", world.results[0]);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
 
@@ -349,6 +349,17 @@ static void post_revoke(unsigned dead) {
                         model_fail("slab %u is not given back", slab);
         }
         (void) map_check_slots();
+}
+
+static void post_revoke(unsigned dead) {
+        int a;
+
+        check_revoked(dead, dead & 2);
+        a = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
+        if (a != 0)
+                model_fail("put %d, value %d", world.results[0], a);
+        if (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ESHUTDOWN)
+                model_fail("put %d", world.results[0]);
 }
 
 /*
@@ -399,6 +410,99 @@ static void post_rolled_back(unsigned dead) {
         if (dead & 2)
                 shm_repair_control(&world_actors[0], &own.reach, &counts);
         a = check(dead);
+        if (!(dead & 1) && (a != 'x') != (world.results[0] == -ENOMEM))
+                model_fail("put %d, value %d", world.results[0], a);
+}
+
+/*
+ * Two free a chain, of the epoch that is revoked: a thread that deletes the value, and control, for a thread that died
+ * when it was about to unlink it, too, or in the middle of that. Then somebody else uses what is free.
+ */
+static void t0_delete(void) {
+        map_delete(0, 0);
+}
+
+static void t2_repair_revoke(void) {
+        control_repair();
+        revoke_reuse(world_actor(2));
+}
+
+static void free_revoked_ready(uint32_t n_slabs) {
+        control_init();
+        model_own(2, &own, sizeof(own));
+        map_ready(n_slabs);
+}
+
+/* The head has the last slot of its slab: chunks are in another one, which empties apart. */
+static void pre_apart(const Value *v, uint32_t n_slabs) {
+        uint64_t handle;
+
+        pre(v, n_slabs, false, 0);
+        for (unsigned i = 0; i < 3; i++)
+                map_must(shm_object_alloc(&world_actors[1], 64, shm_epoch_number(REVOKED, 1), NULL, &handle,
+                                          NULL));
+        map_must(chain_put_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 0, 'o', REVOKED));
+}
+
+static void pre_free_revoke_value(const Value *v, uint32_t n_slabs) {
+        ShmMapKey key;
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        pre_apart(v, n_slabs);
+        key = map_key(0);
+        map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
+        map_must(shm_actor_note(world_actor(1), view.handle, map_root, key.hash));
+        (void) shm_record_mark_dead(&world_arena, world_actor(1)->id);
+        free_revoked_ready(n_slabs);
+}
+
+static void pre_free_revoke(void) {
+        pre_free_revoke_value(&in_head, 3);
+}
+
+static void pre_free_revoke_in_blocks(void) {
+        pre_free_revoke_value(&in_blocks, 4);
+}
+
+static void pre_free_revoke_in_two(void) {
+        pre_free_revoke_value(&in_two, 3);
+}
+
+static void post_free_revoke(unsigned dead) {
+        int a;
+
+        check_revoked(dead | 2, dead & 4);
+        a = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
+        if (a != 0 || (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ENOENT))
+                model_fail("delete %d, value %d", world.results[0], a);
+}
+
+static void pre_died_value(const Value *v, uint32_t n_slabs) {
+        pre_apart(v, n_slabs);
+        model_cut(t1_delete);
+        (void) shm_record_mark_dead(&world_arena, world_actor(1)->id);
+        free_revoked_ready(n_slabs);
+}
+
+static void pre_died(void) {
+        pre_died_value(&in_head, 4);
+}
+
+static void pre_died_in_two(void) {
+        pre_died_value(&in_two, 3);
+}
+
+static void pre_died_in_blocks(void) {
+        pre_died_value(&in_blocks, 6);
+}
+
+/* The value of another epoch stays. */
+static void post_died_put(unsigned dead) {
+        int a;
+
+        check_revoked(dead | 2, dead & 4);
+        a = chain_get_by(&map_tries[MODEL_ACTORS_MAX], 0);
         if (!(dead & 1) && (a != 'x') != (world.results[0] == -ENOMEM))
                 model_fail("put %d, value %d", world.results[0], a);
 }
@@ -502,6 +606,24 @@ static const ModelCase model_cases[] = {
           .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-in-blocks", .pre = pre_noted_in_blocks, .actors = { t0_delete_put, t1_roll_back },
           .post = post_rolled_back, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "free-revoke", .pre = pre_free_revoke, .actors = { t0_delete, t_nothing, t2_repair_revoke },
+          .post = post_free_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "free-revoke-in-blocks", .pre = pre_free_revoke_in_blocks,
+          .actors = { t0_delete, t_nothing, t2_repair_revoke },
+          .post = post_free_revoke, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "free-revoke-in-two", .pre = pre_free_revoke_in_two,
+          .actors = { t0_delete, t_nothing, t2_repair_revoke },
+          .post = post_free_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "died-free-revoke-in-two", .pre = pre_died_in_two,
+          .actors = { t0_put, t_nothing, t2_repair_revoke },
+          .post = post_died_put, .deaths = 0, .variants = true, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "died-free-revoke", .pre = pre_died, .actors = { t0_put, t_nothing, t2_repair_revoke },
+          .post = post_died_put, .deaths = 0, .variants = true, .preemptions = 1, .full_preemptions = 1,
+          .full_only = true },
+        { .name = "died-free-revoke-in-blocks", .pre = pre_died_in_blocks,
+          .actors = { t0_put, t_nothing, t2_repair_revoke },
+          .post = post_died_put, .deaths = 0, .variants = true, .preemptions = 1, .full_preemptions = 1,
+          .full_only = true },
         { .name = "put-put-in-two", .pre = pre_one_in_two, .actors = { t0_put, t1_put },
           .post = post_put_put, .deaths = 1, .preemptions = 1, .full_preemptions = 2 },
         { .name = "put-delete-in-two", .pre = pre_one_in_two, .actors = { t0_put, t1_delete },
