@@ -377,8 +377,7 @@ static int begin_cell(struct tslab_map *map, ShmMapKey *key, const void *bytes, 
         r = pool_enter(map->pool, ret);
         if (r)
                 return r;
-        bytes = size > 0 ? bytes : "";
-        *key = (ShmMapKey){ bytes, (uint32_t) size, shm_cell_hash(&(*ret)->actor, bytes, size) };
+        *key = (ShmMapKey){ size > 0 ? bytes : "", (uint32_t) size, SHM_CELL_HASH_LATER };
         return 0;
 }
 

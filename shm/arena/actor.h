@@ -44,19 +44,14 @@ typedef struct ShmKeptPath {
 /* The counter or bucket that was found last, and the word of its map's index that named it: see shm/map/cell.c. */
 typedef struct ShmFoundCell {
         uint64_t root; /* the map; 0: there is no such cell */
-        uint64_t hash; /* the key's */
         uint64_t leaf;
+        const uint8_t *key; /* the leaf's, */
+        uint64_t *cell; /* and its word */
+        uint32_t key_size, flags; /* as in the leaf */
+        uint64_t expires; /* the same, as last seen; not sealed */
         uint64_t node; /* the node of the index that it was in, */
         uint64_t *word; /* and the word there */
 } ShmFoundCell;
-
-/* The key of a counter or bucket that this thread found twice in a row, and its hash: see shm/map/cell.c. */
-#define SHM_KNOWN_KEY_MAX 32U
-typedef struct ShmKnownKey {
-        uint64_t hash;
-        uint32_t size; /* 0: there is none */
-        uint8_t bytes[SHM_KNOWN_KEY_MAX];
-} ShmKnownKey;
 
 /* How this thread takes turns with others that change the same counter or bucket: see shm/map/cell.c. */
 typedef struct ShmCellTurn {
@@ -103,7 +98,6 @@ typedef struct ShmActor {
         bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */
         ShmKeptPath kept;
         ShmFoundCell found;
-        ShmKnownKey known;
         ShmCellTurn turn;
         uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */

@@ -23,8 +23,6 @@
  */
 #include "shm/map/cell.h"
 
-#include <string.h>
-
 #include "shm/arena/root.h"
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
@@ -36,10 +34,18 @@
 #define TURN_TICKS 4000 /* 1 to 2 us */
 #define OFTEN_TICKS 500 /* a change, by a thread that is to take turns */
 
-static bool load_cell(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret_value) {
+/* The word of a leaf that was live. */
+typedef struct Cell {
+        uint64_t leaf;
+        uint64_t *word;
+} Cell;
+
+static bool load_cell(const ShmTrie *trie, Cell cell, uint64_t *ret_value) {
         /* ORDER: acq; before the tag: it was this leaf's. */
-        *ret_value = shm_load_acq(shm_map_view_cell(view)) ^ shm_leaf_seal(view->handle);
-        return shm_map_view_live(trie->arena, view);
+        *ret_value = shm_load_acq(cell.word) ^ shm_leaf_seal(cell.leaf);
+        /* ORDER: acq, pairs with shm_uncached_free(); so was what was read of it before. */
+        shm_fence_acq();
+        return trie_live(trie->arena, cell.leaf);
 }
 
 /*
@@ -67,87 +73,92 @@ static bool is_others_turn(ShmCellTurn *turn, uint64_t cell, uint64_t value) {
 }
 
 /* As load_cell(), in this thread's turn. */
-static bool load_in_turn(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view, uint64_t *ret_value) {
-        if (!load_cell(trie, view, ret_value))
+static inline bool load_in_turn(ShmActor *actor, const ShmTrie *trie, Cell cell, uint64_t *ret_value) {
+        if (!load_cell(trie, cell, ret_value))
                 return false;
-        if (__builtin_expect(!is_others_turn(&actor->turn, view->handle, *ret_value), 1))
+        if (__builtin_expect(!is_others_turn(&actor->turn, cell.leaf, *ret_value), 1))
                 return true;
         shm_pause(TURN_TICKS);
-        return load_cell(trie, view, ret_value);
+        return load_cell(trie, cell, ret_value);
 }
 
 /* False: it has another value by now. */
-static bool change_cell(ShmActor *actor, const ShmMapView *view, uint64_t value, uint64_t next) {
-        uint64_t seal = shm_leaf_seal(view->handle), expected = value ^ seal;
+static bool change_cell(ShmActor *actor, Cell cell, uint64_t value, uint64_t next) {
+        uint64_t seal = shm_leaf_seal(cell.leaf), expected = value ^ seal;
 
         /* ORDER: acqrel; the sums of all who added are in one order. */
-        if (!shm_cas_acqrel(shm_map_view_cell(view), &expected, next ^ seal))
+        if (!shm_cas_acqrel(cell.word, &expected, next ^ seal))
                 return false;
         actor->turn.value = next;
         return true;
 }
 
-uint64_t shm_cell_hash(const ShmActor *actor, const void *bytes, size_t size) {
-        const ShmKnownKey *known = &actor->known;
+/* Whether the time of the cell is over that was found last. It counts if the leaf is live after that. */
+static inline bool is_found_over(ShmFoundCell *found, const ShmTrie *trie) {
+        const ShmMapLeaf *leaf = (const ShmMapLeaf *) found->key - 1;
 
-        return size != 0 && size == known->size && memcmp(bytes, known->bytes, size) == 0
-                       ? known->hash
-                       : shm_hash(actor->arena, bytes, size);
+        /* ORDER: rlx; read whole. */
+        found->expires = shm_load_rlx(&leaf->expires) ^ shm_leaf_seal(found->leaf);
+        return __builtin_expect(found->expires != 0, 0) &&
+               shm_map_is_past(trie, found->expires & ~SHM_LEAF_SETTLED);
 }
 
-/* A program that comes to a key twice in a row may do so often. */
-static inline void know_key(ShmKnownKey *known, const ShmMapKey *key) {
-        if (__builtin_expect(known->hash == key->hash, 1) || key->size > SHM_KNOWN_KEY_MAX)
-                return;
-        known->hash = key->hash;
-        known->size = key->size;
-        memcpy(known->bytes, key->bytes, key->size);
-}
+/*
+ * Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. The tags are
+ * looked at before the memory, too: it may have been given back.
+ */
+static inline bool is_found_again(ShmFoundCell *found, const ShmTrie *trie, const ShmMapKey *key,
+                                  uint32_t flags) {
+        const TrieLink link = { found->word, found->leaf ^ shm_trie_seal(found->node), found->node };
 
-/* Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. */
-static bool find_cell_again(const ShmFoundCell *found, const ShmTrie *trie, const ShmMapKey *key,
-                            uint16_t flags, ShmMapView *ret_view) {
-        TrieLink link = { found->word, found->leaf ^ shm_trie_seal(found->node), found->node };
-        void *node;
-
-        if (found->hash != key->hash || found->root != trie->root ||
-            shm_object_get(trie->arena, found->node, &node, NULL) != 0 || !trie_link_holds(trie, link))
-                return false;
-        return shm_map_view(trie->arena, found->leaf, ret_view) == 0 && ret_view->head.flags == flags &&
-               shm_map_is_key(ret_view, key) && !shm_map_is_over(trie, ret_view);
+        return found->root == trie->root && found->flags == flags && found->key_size == key->size &&
+               trie_live(trie->arena, found->leaf) && shm_racy_equal(found->key, key->bytes, key->size) &&
+               !is_found_over(found, trie) && trie_live(trie->arena, found->node) &&
+               trie_link_holds(trie, link);
 }
 
 /* -ENOENT; -EINVAL: it is another kind; -EIDRM. */
-static int seek_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint16_t flags,
-                     ShmMapView *ret_view) {
+__attribute__((noinline)) static int seek_cell(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key,
+                                               uint32_t flags) {
         ShmTrieCursor c;
+        ShmMapView view;
         int r;
 
-        r = shm_map_find(trie, key, &c, ret_view);
+        if (key->hash == SHM_CELL_HASH_LATER)
+                key->hash = shm_hash(trie->arena, key->bytes, key->size);
+        r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (ret_view->is_over)
+        if (view.is_over)
                 return -ENOENT;
-        if (ret_view->head.flags != flags)
+        if (view.head.flags != flags)
                 return -EINVAL;
-        actor->found = (ShmFoundCell){ trie->root, key->hash, ret_view->handle, c.node, c.word };
+        actor->found = (ShmFoundCell){
+                .root = trie->root,
+                .leaf = view.handle,
+                .key = view.bytes,
+                .cell = shm_map_view_cell(&view),
+                .key_size = key->size,
+                .flags = flags,
+                .expires = view.expires | (view.is_settled ? SHM_LEAF_SETTLED : 0),
+                .node = c.node,
+                .word = c.word,
+        };
         return 0;
 }
 
 /* `flags`: of such a leaf. Errors of seek_cell(). */
-static int find_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint16_t flags,
-                     ShmMapView *ret_view, uint64_t *ret_value) {
-        int r = 0;
+static inline int find_cell(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, uint32_t flags, Cell *ret,
+                            uint64_t *ret_value) {
+        int r;
 
         do {
-                if (find_cell_again(&actor->found, trie, key, flags, ret_view))
-                        know_key(&actor->known, key);
-                else
-                        r = seek_cell(actor, trie, key, flags, ret_view);
+                r = is_found_again(&actor->found, trie, key, flags) ? 0 : seek_cell(actor, trie, key, flags);
                 if (r)
                         return r;
-        } while (!load_in_turn(actor, trie, ret_view, ret_value));
-        shm_evict_visit(trie, ret_view->handle);
+                *ret = (Cell){ actor->found.leaf, actor->found.cell };
+        } while (!load_in_turn(actor, trie, *ret, ret_value));
+        shm_evict_visit(trie, ret->leaf);
         return 0;
 }
 
@@ -168,30 +179,28 @@ static int put_counter(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
 }
 
 /* False: the leaf is no more. */
-static bool add_to_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view, uint64_t value,
-                        uint64_t delta, uint64_t *ret) {
+static inline bool add_to_cell(ShmActor *actor, const ShmTrie *trie, Cell cell, uint64_t value,
+                               uint64_t delta, uint64_t *ret) {
         do {
                 *ret = value + delta;
-                if (change_cell(actor, view, value, *ret))
+                if (change_cell(actor, cell, value, *ret))
                         return true;
-        } while (load_in_turn(actor, trie, view, &value));
+        } while (load_in_turn(actor, trie, cell, &value));
         return false;
 }
 
-int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapAdd *add,
-                int64_t *ret) {
+int shm_map_add(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapAdd *add, int64_t *ret) {
         uint64_t value, next = 0;
-        ShmMapView view;
+        Cell cell;
         int r;
 
         do {
-                r = find_cell(actor, trie, key, SHM_LEAF_CELL, &view, &value);
+                r = find_cell(actor, trie, key, SHM_LEAF_CELL, &cell, &value);
                 if (r == -ENOENT) {
                         next = (uint64_t) add->initial + (uint64_t) add->delta;
                         r = put_counter(actor, trie, key, add, next);
                 } else if (r == 0) {
-                        r = add_to_cell(actor, trie, &view, value, (uint64_t) add->delta, &next) ? 0
-                                                                                                 : -EEXIST;
+                        r = add_to_cell(actor, trie, cell, value, (uint64_t) add->delta, &next) ? 0 : -EEXIST;
                 }
         } while (r == -EEXIST);
         if (r == 0)
@@ -207,13 +216,15 @@ static bool is_counter_of(const ShmTrie *trie, const ShmMapView *view) {
 int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret) {
         uint64_t value, next;
         ShmMapView view;
+        Cell at;
 
         if (shm_map_view(trie->arena, cell, &view) != 0)
                 return -ESTALE;
         if (!is_counter_of(trie, &view))
                 return shm_map_view_live(trie->arena, &view) ? -EINVAL : -ESTALE;
-        if (!load_in_turn(actor, trie, &view, &value) || shm_map_is_over(trie, &view) ||
-            !add_to_cell(actor, trie, &view, value, (uint64_t) delta, &next))
+        at = (Cell){ cell, shm_map_view_cell(&view) };
+        if (!load_in_turn(actor, trie, at, &value) || shm_map_is_over(trie, &view) ||
+            !add_to_cell(actor, trie, at, value, (uint64_t) delta, &next))
                 return -ESTALE;
         shm_evict_visit(trie, cell);
         *ret = (int64_t) next;
@@ -253,11 +264,14 @@ static uint64_t bucket_end_ms(uint64_t full_ns, uint32_t keep_ms) {
 }
 
 /* False: its end was changed meanwhile. */
-static bool keep_bucket(const ShmMapView *view, uint64_t full_ns) {
-        if (view->expires == 0 || view->expires > full_ns / SHM_NS_PER_MS)
+static bool keep_bucket(const ShmFoundCell *found, uint64_t full_ns) {
+        const ShmMapView view = { .handle = found->leaf, .bytes = found->key, .expires = found->expires };
+        uint64_t end_ms = found->expires & ~SHM_LEAF_SETTLED;
+
+        if (end_ms == 0 || end_ms > full_ns / SHM_NS_PER_MS)
                 return true;
         /* Later than before: passes need not be told. */
-        return shm_map_set_end(view, bucket_end_ms(full_ns, KEEP_MS));
+        return shm_map_set_end(&view, bucket_end_ms(full_ns, KEEP_MS));
 }
 
 static int put_bucket(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t full_ns,
@@ -271,14 +285,14 @@ static int put_bucket(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         return put_cell(actor, trie, key, put, full_ns);
 }
 
-int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapRate *rate,
+int shm_map_limit(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapRate *rate,
                   uint64_t *ret_wait_ns) {
         uint64_t full_ns, next_ns, wait_ns;
-        ShmMapView view;
         int r, found;
+        Cell cell;
 
         do {
-                found = find_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &view, &full_ns);
+                found = find_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &cell, &full_ns);
                 if (found != 0 && found != -ENOENT)
                         return found;
                 if (!take_tokens_now(trie, rate, found == 0 ? full_ns : 0, &next_ns, &wait_ns)) {
@@ -288,7 +302,7 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                 if (found == -ENOENT)
                         r = put_bucket(actor, trie, key, next_ns, rate->epoch);
                 else
-                        r = keep_bucket(&view, next_ns) && change_cell(actor, &view, full_ns, next_ns)
+                        r = keep_bucket(&actor->found, next_ns) && change_cell(actor, cell, full_ns, next_ns)
                                     ? 0
                                     : -EEXIST;
         } while (r == -EEXIST);

@@ -11,14 +11,12 @@ typedef struct ShmMapAdd {
         uint32_t ttl_ms, epoch; /* as in ShmMapPut, for a counter that the call makes */
 } ShmMapAdd;
 
-/* As shm_hash(), and faster for a key to which this thread adds again and again. */
-uint64_t shm_cell_hash(const ShmActor *actor, const void *bytes, size_t size);
-
 /*
- * -EINVAL: the key has a value that is no counter. Errors of shm_map_put(). *ret: the sum.
+ * -EINVAL: the key has a value that is no counter. Errors of shm_map_put(). *ret: the sum. Of a key with
+ * SHM_CELL_HASH_LATER the call computes the hash where it needs it: not for the key that this thread used last.
  */
-int shm_map_add(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapAdd *add,
-                int64_t *ret);
+#define SHM_CELL_HASH_LATER UINT64_MAX /* should a key have this hash, it is computed each time */
+int shm_map_add(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapAdd *add, int64_t *ret);
 
 /*
  * Adds to the counter of which `cell` is the handle, without a look for its key. -ESTALE: it was deleted, or its time
@@ -33,6 +31,6 @@ typedef struct ShmMapRate {
         uint32_t epoch;
 } ShmMapRate;
 
-/* 0: taken. 1: there is not as much, and will not be for *ret_wait_ns. Errors as above. */
-int shm_map_limit(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapRate *rate,
+/* 0: taken. 1: there is not as much, and will not be for *ret_wait_ns. Errors and hashes as above. */
+int shm_map_limit(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapRate *rate,
                   uint64_t *ret_wait_ns);

@@ -253,7 +253,7 @@ static int run_delete(World *w) {
 static const uint64_t counter_hash = UINT64_C(1) << 63;
 
 static void prepare_counter(World *w) {
-        const ShmMapKey key = { .bytes = &counter_hash, .size = sizeof(counter_hash), .hash = counter_hash };
+        ShmMapKey key = { .bytes = &counter_hash, .size = sizeof(counter_hash), .hash = counter_hash };
         const ShmMapAdd add = { .delta = 5, .epoch = SHM_EPOCH_CURRENT };
         int64_t sum;
 

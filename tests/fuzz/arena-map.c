@@ -142,7 +142,7 @@ static void call_put(const ShmMapKey *key, const ImageStep *s, uint32_t size) {
         (void) shm_map_put(&actor, &trie, key, &put, &version);
 }
 
-static void call_add(const ShmMapKey *key, const ImageStep *s) {
+static void call_add(ShmMapKey *key, const ImageStep *s) {
         const ShmMapAdd add = { .delta = (int64_t) s->value, .initial = 1, .epoch = EPOCH };
         int64_t sum;
 
@@ -150,7 +150,7 @@ static void call_add(const ShmMapKey *key, const ImageStep *s) {
         (void) shm_map_add_at(&actor, &trie, s->value & 2 ? actor.found.leaf : s->value, 1, &sum);
 }
 
-static void call_limit(const ShmMapKey *key, const ImageStep *s) {
+static void call_limit(ShmMapKey *key, const ImageStep *s) {
         const ShmMapRate rate = { .burst_ns = (s->value | 1) % LIMITS_NS, .cost_ns = 1, .epoch = EPOCH };
         uint64_t wait_ns;
 
@@ -231,7 +231,7 @@ static void call_set(const ImageStep *s) {
 enum { PUT = _READ_N, DELETE, ADD, RATE, TOUCH, CLAIM, EXPIRE, LIST, SET, _CALL_N };
 
 /* Calls that are not read_value()'s. */
-static void call_writer(uint32_t what, const ShmMapKey *key, const ImageStep *s, uint32_t size) {
+static void call_writer(uint32_t what, ShmMapKey *key, const ImageStep *s, uint32_t size) {
         switch (what) {
         case PUT:
                 call_put(key, s, size);

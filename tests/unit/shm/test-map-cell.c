@@ -104,36 +104,34 @@ static void test_add_after_changes(void **state) {
         }
 }
 
-static void add_by_hash(Fixture *f, const char *key) {
+/* `again`: the counter is found without a hash. */
+static int64_t add_unhashed(Fixture *f, const char *key, bool again) {
         const ShmMapAdd a = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
-        uint32_t size = (uint32_t) strlen(key);
-        ShmMapKey k = { key, size, shm_cell_hash(&f->actor, key, size) };
+        ShmMapKey k = { key, (uint32_t) strlen(key), SHM_CELL_HASH_LATER };
         int64_t sum;
 
         assert_int_equal(shm_map_add(&f->actor, &f->trie, &k, &a, &sum), 0);
+        assert_true(k.hash == (again ? SHM_CELL_HASH_LATER : shm_hash(&f->arena, key, k.size)));
+        return sum;
 }
 
 /* Whatever was added to before. */
-static void test_hash_each(void **state) {
-        const char *keys[] = { "a",
-                               "b",
-                               "ab",
-                               "aa",
-                               "",
-                               "thirty-two bytes, all of them !!",
-                               "one byte more than a key has here" };
-        const unsigned n = sizeof(keys) / sizeof(keys[0]);
+static void test_add_unhashed_each(void **state) {
+        const char *keys[] = { "a", "b", "ab", "aa", "", "a key that is longer than all of the others here" };
+        enum { N = sizeof(keys) / sizeof(keys[0]) };
         Fixture *f = *state;
+        int64_t sums[N];
 
-        for (unsigned i = 0; i < n; i++) {
-                uint64_t hash = shm_hash(&f->arena, keys[i], strlen(keys[i]));
-
-                for (unsigned k = 0; k < 3; k++)
-                        add_by_hash(f, keys[i]);
-                assert_int_equal(f->actor.known.hash == hash, strlen(keys[i]) <= SHM_KNOWN_KEY_MAX);
-                for (unsigned k = 0; k < n; k++)
-                        assert_true(shm_cell_hash(&f->actor, keys[k], strlen(keys[k])) ==
-                                    shm_hash(&f->arena, keys[k], strlen(keys[k])));
+        for (unsigned i = 0; i < N; i++)
+                sums[i] = add_unhashed(f, keys[i], false);
+        for (unsigned i = 0; i < N; i++) {
+                for (unsigned k = 0; k < N; k++) {
+                        (void) add(f, &f->trie, "another", 1);
+                        (void) add(f, &f->trie, "another", 1);
+                        assert_int_equal(add_unhashed(f, keys[i], false), ++sums[i]);
+                        assert_int_equal(add_unhashed(f, keys[i], true), ++sums[i]);
+                        assert_int_equal(add_unhashed(f, keys[k], i == k), ++sums[k]);
+                }
         }
 }
 
@@ -184,7 +182,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_other_map, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_after_changes, map_setup, map_teardown),
-                cmocka_unit_test_setup_teardown(test_hash_each, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_unhashed_each, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_in_turns, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_refused_in_turns, map_setup, map_teardown),
         };
