@@ -245,7 +245,7 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         if (close->state == SHM_CLOSE_EMPTY)
                 m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
         use_check(m, id, shm_close_checks(close) && close->revoke.checking);
-        if (marked && close->state != SHM_CLOSE_MARK && close->revoke.entries)
+        if (marked && close->state != SHM_CLOSE_MARK)
                 shm_map_sweeps_ask(&m->sweeps);
         return true;
 }

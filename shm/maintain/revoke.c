@@ -20,12 +20,10 @@
  */
 #include "shm/maintain/revoke.h"
 
-#include "shm/map/leaf.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 
 #define MARK_TRIES_MAX 65536 /* others win each time: not by chance */
-#define END_BITS 48 /* no entry has an end so late, in milliseconds */
 
 static bool is_revoked(const ShmArena *arena, const ShmRevoke *revoke, SlabWord w) {
         return shm_slab_view_taken(arena, w) != 0 && slab_word_epoch(w) == revoke->eras.id &&
@@ -66,24 +64,6 @@ static bool mark_slot(const ShmArena *arena, const ShmRevoke *revoke, uint32_t s
         return false;
 }
 
-/*
- * Whether a revoked object has the head of an entry: of this era, its end sealed with its handle. A thread that is yet
- * to fill it finds it stale after the link, and takes it out.
- */
-static bool is_entry(const ShmArena *arena, const ShmRevoke *revoke, SlotId id, uint32_t tag, SlabWord w) {
-        ShmMapLeaf head;
-        uint64_t end;
-
-        /* ORDER: rlx; set before the entry was linked, and never cleared. */
-        if (shm_load_rlx(&arena->lines[slot_id_slab(id)].maps) == 0 ||
-            arena->classes[slab_word_class(w)].size < sizeof(head))
-                return false;
-        shm_racy_copy(&head, shm_slot_address(arena, id, slab_word_class(w)), sizeof(head));
-        end = (head.expires ^ shm_leaf_seal(shm_handle_make(arena->key, id, tag))) & ~SHM_LEAF_SETTLED;
-        return head.map != 0 && end >> END_BITS == 0 && (head.epoch & 0xff) == revoke->eras.id &&
-               shm_revoking_has(&revoke->eras, head.epoch >> 8);
-}
-
 static void mark_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t slab) {
         ShmSlabView view;
         SlabWord w;
@@ -95,11 +75,7 @@ static void mark_slab(const ShmArena *arena, ShmRevoke *revoke, uint32_t slab) {
         for (uint64_t rest = view.live & shm_slab_view_taken(arena, w); rest != 0; rest &= rest - 1) {
                 uint32_t i = (uint32_t) __builtin_ctzll(rest);
 
-                if (!mark_slot(arena, revoke, slab, i, view.tags[i]))
-                        continue;
-                revoke->objects++;
-                revoke->entries =
-                        revoke->entries || is_entry(arena, revoke, slot_id(slab, i), view.tags[i], w);
+                revoke->objects += mark_slot(arena, revoke, slab, i, view.tags[i]);
         }
 }
 

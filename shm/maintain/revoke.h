@@ -16,7 +16,6 @@ typedef struct ShmRevoke {
         ShmSlabWalk slabs; /* the walk over the id's slabs; zeros begin a pass */
         bool checking; /* a reachability check is under way */
         uint64_t objects; /* freed */
-        bool entries; /* some of these may be entries of maps */
         uint64_t kept; /* slots in the hands of threads */
 } ShmRevoke;
 

@@ -1,8 +1,8 @@
 #pragma once
 /*
  * Sweeping maps: entries that are stale, since their epoch was revoked, are taken out of the index, which shrinks by
- * that, and the others are counted. For the maintainer, in steps: all maps after a revocation of entries, and those in
- * a change of which a thread died.
+ * that, and the others are counted. For the maintainer, in steps: all maps after each revocation, and those in a change
+ * of which a thread died.
  */
 #include "shm/map/map.h"
 

@@ -90,7 +90,6 @@ static void map_fill(TestArena *t, uint64_t n, uint64_t n_kept, ShmTrie *ret) {
         t->arena.header->roots[1].handle = root;
         assert_int_equal(shm_object_publish(&t->actor, root), 0);
         assert_int_equal(shm_trie_open(ret, &t->arena, root), 0);
-        shm_map_attach(ret);
         for (uint64_t i = 0; i < n; i++) {
                 ShmMapKey key = { &i, sizeof(i), i * UINT64_C(0x9e3779b97f4a7c15) >> 12 };
                 ShmMapPut put = { .value = "", .epoch = i < n_kept ? other : shm_epoch_number(1, 1) };
@@ -138,24 +137,6 @@ static void test_revoke_of_a_map(void **state) {
         assert_int_equal(count.n_leaves, 10);
         assert_int_equal(count.n_sparse + count.n_frozen + count.n_stale, 0);
         assert_int_equal(shm_map_count(&trie), 10);
-}
-
-/* Their slots may have been those of entries before. */
-static void test_revoke_of_no_entries(void **state) {
-        TestArena *t = *state;
-        uint64_t handle;
-        ShmTrie trie;
-
-        map_fill(t, 3000, 10, &trie);
-        assert_int_equal(shm_map_expire(&t->actor, &trie, 1, &(ShmTrieScan){}, 3000), 2990);
-        for (unsigned i = 0; i < 1000; i++)
-                assert_int_equal(shm_object_alloc(&t->actor, 64, 1, NULL, &handle, NULL), 0);
-        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
-        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
-        (void) shm_maintain_close(&m, 1, now);
-        run();
-        assert_int_equal(m.closes[1].objects, 1000);
-        assert_int_equal(m.sweeps.asked, 0);
 }
 
 static void test_idle(void **state) {
@@ -613,7 +594,6 @@ int main(void) {
                 TEST(caches_given_last),
                 TEST(close_pending),
                 TEST(revoke_of_a_map),
-                TEST(revoke_of_no_entries),
                 TEST(revoke_beside_a_sweep),
                 TEST(next_time),
                 TEST(turns),
