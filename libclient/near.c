@@ -295,10 +295,10 @@ _public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefix
                 return -EALREADY;
         r = pack_prefixes(prefixes, n_prefixes, packed, &size);
         if (r == 0)
-                r = check_others(near, &old);
-        if (r == 0)
                 r = give_lease_back(near);
-        if (r && r != -ESTALE)
+        if (r == 0 || r == -ESTALE)
+                r = check_others(near, &old);
+        if (r)
                 return r;
         r = lease_epoch(near);
         if (r)
