@@ -205,6 +205,8 @@ static ssize_t expire_slice(ShmActor *actor, const ShmTrie *trie, uint32_t epoch
 
         if (trie->arena->read_only)
                 return -EROFS;
+        if (trie_is_too_long(trie, scan->n_words)) /* the scan may be one that is in the arena */
+                return -EIDRM;
         scan->pause = scan->n_words + (uint64_t) n_max * WORDS_A_LEAF;
         for (uint32_t i = 0; i < n_max && !scan->done && scan->n_words < scan->pause; i++) {
                 shm_tally_begin(actor, trie);
