@@ -27,6 +27,7 @@
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/trie-walk.h"
+#include "shm/slab/tags.h"
 
 #define KEEP_MS 1000 /* a bucket's end is moved at most so often */
 #define KEEP_NEW_MS 2 /* the first end is sooner: keys that come once, however many, take little memory */
@@ -103,17 +104,19 @@ static inline bool is_found_over(ShmFoundCell *found, const ShmTrie *trie) {
                shm_map_is_past(trie, found->expires & ~SHM_LEAF_SETTLED);
 }
 
-/*
- * Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. The tags are
- * looked at before the memory, too: it may have been given back.
- */
+/* Both tag and object may have been given back since they were found: reading them would make pages. */
+static inline bool is_found_live(const ShmArena *arena, uint64_t handle) {
+        return !shm_tags_away(arena, slot_id_slab(shm_handle_slot(handle))) && trie_live(arena, handle);
+}
+
+/* Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. */
 static inline bool is_found_again(ShmFoundCell *found, const ShmTrie *trie, const ShmMapKey *key,
                                   uint32_t flags) {
         const TrieLink link = { found->word, found->leaf ^ shm_trie_seal(found->node), found->node };
 
         return found->root == trie->root && found->flags == flags && found->key_size == key->size &&
-               trie_live(trie->arena, found->leaf) && shm_racy_equal(found->key, key->bytes, key->size) &&
-               !is_found_over(found, trie) && trie_live(trie->arena, found->node) &&
+               is_found_live(trie->arena, found->leaf) && shm_racy_equal(found->key, key->bytes, key->size) &&
+               !is_found_over(found, trie) && is_found_live(trie->arena, found->node) &&
                trie_link_holds(trie, link);
 }
 
