@@ -728,6 +728,8 @@ FAULTS = [
     ('cell: found again, and there is no map any more', 'map-again/revoke-index', 'shm/map/cell.c',
      'is_found_live(trie->arena, found->node) &&\n               trie_link_holds(trie, link)',
      'shm_load_acq(link.word) == link.raw'),
+    ('cell: found again, and a page made by the look', 'unit-map-cell', 'shm/map/cell.c',
+     'return !shm_tags_away(arena, slot_id_slab(shm_handle_slot(handle))) && trie_live', 'return trie_live'),
     ('cell: found again, of another key', 'unit-map-cell', 'shm/map/cell.c',
      ' && shm_racy_equal(found->key, key->bytes, key->size)', ''),
     ('cell: found again, of a key that begins as this one', 'unit-map-cell', 'shm/map/cell.c',

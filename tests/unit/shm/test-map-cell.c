@@ -12,6 +12,8 @@
 #include "shm/arena/root.h"
 #include "shm/cache/cache.h"
 #include "shm/map/cell.h"
+#include "shm/slab/pages.h"
+#include "shm/slab/tags.h"
 #include "tests/unit/shm/map-fixture.h"
 
 typedef MapFixture Fixture;
@@ -135,6 +137,44 @@ static void test_add_unhashed_each(void **state) {
         }
 }
 
+/* Drops all slabs without objects, and tags. */
+static void drop_pages(Fixture *f) {
+        ShmActor control;
+
+        shm_actor_init_daemon(&control, &f->arena);
+        shm_actor_enter(&f->actor);
+        (void) shm_cache_drain(&f->actor);
+        shm_actor_leave(&f->actor);
+        for (uint32_t group = 0; group < f->arena.n_slabs / 64; group++)
+                (void) shm_pages_drop(&control, group, UINT64_MAX);
+}
+
+/* A counter whose slab, and the page of whose tag, were given back: a look at it makes no page. */
+static void test_add_after_pages_went(void **state) {
+        const ShmMapAdd one = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
+        ShmMapKey key = key_of("a");
+        uint64_t others[64], before;
+        Fixture *f = *state;
+        int64_t sum;
+
+        for (unsigned i = 0; i < 64; i++)
+                assert_int_equal(shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &others[i], NULL),
+                                 0);
+        (void) add(f, &f->trie, "a", 1);
+        assert_int_equal(add(f, &f->trie, "a", 1), 2);
+        assert_true(slot_id_slab(shm_handle_slot(f->actor.found.leaf)) >= 2 * SHM_TAGS_PER_PAGE);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &key, 0), 0);
+        for (unsigned i = 0; i < 64; i++)
+                assert_int_equal(shm_object_free(&f->actor, others[i]), 0);
+        drop_pages(f);
+
+        before = shm_arena_resident_size(&f->arena);
+        f->arena.read_only = true; /* a new counter is made nowhere */
+        assert_int_equal(shm_map_add(&f->actor, &f->trie, &key, &one, &sum), -EROFS);
+        f->arena.read_only = false;
+        assert_int_equal(shm_arena_resident_size(&f->arena), before);
+}
+
 /* Changes as another thread makes them: this one knows nothing of them. */
 static int64_t add_as_other(Fixture *f, int64_t delta) {
         ShmCellTurn kept = f->actor.turn;
@@ -183,6 +223,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_after_changes, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_unhashed_each, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_after_pages_went, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_in_turns, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_refused_in_turns, map_setup, map_teardown),
         };
