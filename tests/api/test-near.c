@@ -1,4 +1,5 @@
 /* Near caches, as their programs and the daemon that covers them call them. */
+#include "tests/util/process.h"
 #include "tests/util/test.h"
 
 #include <errno.h>
@@ -426,41 +427,36 @@ static void test_copies_make_room(void **state) {
                 }
 }
 
-static void test_a_child_leaves_the_cover(void **state) {
-        Fixture *f = *state;
-        int status;
-        pid_t pid;
-
+/* The child of a process that gives a cover does so; the cover stays. */
+static void expect_covered_after(Fixture *f, TestChild child) {
         cover(f);
         put_copy(f, "a", "one");
-        pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0)
-                _exit(tslab_near_close(f->near) != NULL);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
+        assert_int_equal(test_child_run(TEST_FORK, child, f), 0);
         assert_int_equal(get(f, "a"), 3);
         assert_int_equal(cover_for(f, COVER_MS), 0);
+        assert_int_equal(get(f, "a"), 3);
+}
+
+static int close_as_child(void *userdata) {
+        const Fixture *f = userdata;
+
+        return tslab_near_close(f->near) != NULL;
+}
+
+static void test_a_child_leaves_the_cover(void **state) {
+        expect_covered_after(*state, close_as_child);
+}
+
+static int move_as_child(void *userdata) {
+        Fixture *f = userdata;
+
+        return cover_for(f, 0) != -ESTALE || tslab_near_end(f->near) != 0 ||
+               tslab_near_begin(f->near, NULL, 0) != -EBUSY;
 }
 
 /* Its parent gives the cover, so a child neither ends nor moves it. */
 static void test_a_child_gives_no_cover(void **state) {
-        Fixture *f = *state;
-        int status;
-        pid_t pid;
-
-        cover(f);
-        put_copy(f, "a", "one");
-        pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0)
-                _exit(cover_for(f, 0) != -ESTALE || tslab_near_end(f->near) != 0 ||
-                      tslab_near_begin(f->near, NULL, 0) != -EBUSY);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
-        assert_int_equal(get(f, "a"), 3);
-        assert_int_equal(cover_for(f, COVER_MS), 0);
-        assert_int_equal(get(f, "a"), 3);
+        expect_covered_after(*state, move_as_child);
 }
 
 /* The cover that its parent gave is not in its way. */
