@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
 from tslab._native import lib
 from tslab._store import LOOK_SECONDS, Key, Store, encoded
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
-                          TooLargeError)
+                          TooLargeError, is_damaged)
 from tslab.map import Claim, Map, is_stale, ttl_left
 from tslab.pool import EPOCH_CURRENT, Pool
 
@@ -70,7 +70,7 @@ class Cache(Store):
         try:
             return self._use(Map._find, key, accept)
         except Error as e:
-            if e.errno != errno.EUCLEAN or isinstance(e, ReplacedError):
+            if not is_damaged(e):
                 raise
             self._log_seldom('damaged', 'a cached value is deleted: %s', e)
             with contextlib.suppress(Error):        # as in a pool that this process only reads

@@ -59,6 +59,11 @@ class ClosedError(Error, ValueError):
     """The pool or map was closed in this process."""
 
 
+def is_damaged(error: Error) -> bool:
+    """Whether a stray write has damaged a value. That is for good: a replaced arena has the same number, and is not meant."""
+    return error.errno == errno.EUCLEAN and not isinstance(error, ReplacedError)
+
+
 _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.ESTALE: (StaleError, 'the handle or the era of the epoch is over'),
     errno.ENOMEM: (FullError, 'no memory is left for it'),

@@ -27,7 +27,7 @@ from flask.json.tag import TaggedJSONSerializer
 from flask.sessions import SecureCookieSession, SessionMixin
 from flask.sessions import SessionInterface as FlaskSessionInterface
 
-from tslab.errors import ChangedError, Error, ReplacedError
+from tslab.errors import ChangedError, Error, is_damaged
 from tslab.sessions import SessionStore
 
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
@@ -67,10 +67,10 @@ class SessionInterface(FlaskSessionInterface):
         try:
             found = self.store.get_version(id) if _ID.fullmatch(id) else None
         except Error as e:
-            is_damaged = e.errno == errno.EUCLEAN and not isinstance(e, ReplacedError)      # for good
+            damaged = is_damaged(e)
             app.logger.error('a session cannot be read, and %s: %s',
-                             'begins anew' if is_damaged else 'the request is answered without it', e)
-            return Session(available=is_damaged)
+                             'begins anew' if damaged else 'the request is answered without it', e)
+            return Session(available=damaged)
         if found is None:
             return Session()        # an id that we did not give out is not taken over
         data, version = found
