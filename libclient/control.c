@@ -335,7 +335,7 @@ int control_take_up(ShmActor *control) {
         r = maintain_new(control, &m);
         if (r)
                 return r;
-        /* A sweep in whose slice the owner died does not know what that took out. */
+        /* If the owner died in a slice, its sweep does not know the entries that were taken out. */
         control->arena->header->sweeps.sweep = (ShmMapSweep){};
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
         maintain_run(m, CLOSE_WAIT_USEC);

@@ -20,7 +20,7 @@ typedef struct Revoker {
         bool dies, closes;
 } Revoker;
 
-static Revoker *resting; /* the process whose rests are looked at */
+static Revoker *resting; /* this process is looked at while it rests */
 static unsigned n_turns; /* 1: another process did control work in a rest */
 
 static int work(void *userdata) {
@@ -104,7 +104,7 @@ static void test_others_work_beside_close(void **state) {
         assert_int_equal(tslab_map_close(revoker.map), 0);
 }
 
-/* Nobody has the lock then: what is left is in the arena. */
+/* Nobody has the lock then: the rest is in the arena. */
 static struct tslab_map *kill_between(struct tslab *pool) {
         Revoker revoker = { .pool = pool, .map = make_map(pool), .dies = true };
 

@@ -217,7 +217,7 @@ static void stop_at(unsigned n) {
         if (step_to(n)) {
                 (void) usleep(STOP_USEC);
                 expect_bound();
-                /* The cover ends before the work that takes long, and after a look at whose it is. */
+                /* The cover ends before the work that takes long, and after a look at its giver. */
                 if (begins() || (run.operation->run == run_end && n > 2))
                         assert_int_equal(get("a", &claim), -ENOENT);
                 trace_finish(&run.trace);
