@@ -5,9 +5,9 @@
  *
  * Invariants: see shm/map/trie-walk.c.
  *
- * Who may do what: writers, as there.
+ * Who may do what: writers change words: see shm/map/trie-walk.c.
  *
- * Crash: as there.
+ * Crash: see shm/map/trie-walk.c.
  */
 #include "shm/arch/racy.h"
 #include "shm/map/chain.h"
@@ -16,7 +16,7 @@
 
 #define PUT_BACK_TRIES_MAX 10000 /* others win each time: not by chance */
 
-/* The word of a new node that what is at the cursor moves to. */
+/* Finds the index that the value at the cursor has in a new node one level down. */
 static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieLevel *level, uint32_t *ret) {
         uint64_t hash;
         int r;
@@ -31,14 +31,14 @@ static int find_room(const ShmTrie *trie, const ShmTrieCursor *c, const ShmTrieL
         return 0;
 }
 
-/* A leaf that went stale between the look at its tag and its compare-and-set, and took the place of another. */
+/* Whether a leaf went stale between the look at its tag and its compare-and-set, and took the place of another leaf. */
 static bool is_lost(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
         return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !trie_live(trie->arena, leaf);
 }
 
 /*
- * Links the leaf before again, so that the key keeps its value. It may have moved meanwhile, and its word may be
- * frozen. False: somebody else has changed the word since.
+ * Takes the stale leaf out again, and links the leaf that it replaced, so that the key keeps its value. The stale leaf
+ * may have moved meanwhile, and its word may be frozen. False: another thread has changed the word since.
  */
 static bool put_back(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) {
         ShmTrieCursor at;
@@ -56,8 +56,9 @@ static bool put_back(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
 }
 
 /*
- * Puts `value` in place of what the cursor saw. SHM_TRIE_E_CHANGED, also where the node is stale; SHM_TRIE_E_STALE:
- * what `value` names is. A leaf that is stale, and replaced none, is as if it had been revoked a moment later.
+ * Puts `value` into the word at the cursor. SHM_TRIE_E_CHANGED: the word has changed, or its node is stale;
+ * SHM_TRIE_E_STALE: the leaf `value` is stale. If a leaf went stale but replaced no other leaf, the result is 0, as if
+ * the leaf had been revoked a moment later.
  */
 static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
         int r = SHM_TRIE_E_CHANGED;
@@ -75,7 +76,10 @@ static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
         return lost && put_back(actor, trie, c, value) ? SHM_TRIE_E_STALE : r;
 }
 
-/* The cursor's word is not what it was, or cannot be changed as it is. */
+/*
+ * The word at the cursor has changed, or is frozen. Moves the cursor to the end of the path, and helps to end a
+ * removal.
+ */
 static int look_again(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         bool was_frozen = c->frozen, found = false;
         uint64_t seen = c->raw;
@@ -84,11 +88,11 @@ static int look_again(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         r = r ?: shm_trie_reload(trie, c);
         if (r)
                 return r;
-        /* A seal is of one version of one node: it is the same removal, which cannot be ended. */
+        /* A seal is of one version of one node. So the same word means the same removal, which cannot be ended. */
         return was_frozen && !found && c->frozen && c->raw == seen ? -EIDRM : SHM_TRIE_E_CHANGED;
 }
 
-/* Late readers of the slot's last object may still look at it; they find its tag changed. */
+/* Readers of the slot's last object may still look at the word. They find the tag changed. */
 static void word_init(uint64_t *word, uint64_t value) {
         shm_racy_copy(word, &value, sizeof(value));
 }
@@ -101,7 +105,10 @@ int shm_trie_alloc_node(ShmActor *actor, const ShmTrie *trie, const ShmTrieCurso
                                 &pending, ret_handle, ret_object);
 }
 
-/* A node in which what is at the cursor has the word `index`, and the leaf that of its hash, if that is another one. */
+/*
+ * Makes a node that has the cursor's value in the word `index`, and `leaf` in the word of the cursor's hash, if that is
+ * another word.
+ */
 static int node_new(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint32_t index,
                     uint64_t leaf, uint64_t *ret_handle) {
         const ShmTrieLevel *level = trie_level(trie, c->depth);
@@ -148,12 +155,18 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
         return linked ?: r;
 }
 
-/* The note of a deleted leaf, or of a node in its place, stands until the path is as short as can be. */
+/*
+ * The note of a deleted leaf, or of a node that took the leaf's place in the note, stands until the path is as short as
+ * it can be.
+ */
 static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old,
                          ShmFinal *final) {
         uint64_t noted = old;
 
-        /* Stale where somebody else freed it, with its epoch or by its handle: then it is free. */
+        /*
+         * The handle is stale if somebody else freed the leaf, with its epoch or by its handle: nothing is left to free
+         * then.
+         */
         if (old && final)
                 (void) shm_object_finish(actor, old, final);
         else if (old && old == c->plain)

@@ -1,19 +1,20 @@
 /*
  * The trie: all its leaves
  *
- * Purpose: meets every leaf, in the order of their hashes, beside others that write. Also every inner node, to count
- *   the memory of the index, for people.
+ * Purpose: meets every leaf, in the order of hashes, while others write. It also meets every inner node, to count the
+ *   memory of the index, for people.
  *
  * Invariants
- *   1. A leaf's place in the order is its hash and, among equal ones, its position: 0 for a leaf
- *      above the buckets, then along the buckets. A leaf that moves down keeps its place, so a scan
- *      that goes on behind the last place it saw meets what stays exactly once.
- *   2. A word that is 0, or holds a leaf that is behind, has nothing else below it: its whole range
- *      of hashes is passed over.
- *   3. Each round raises the place, whatever the arena holds. Nodes of a trie that was scribbled over may share what is
- *      below them, and so have more words below the root than there are hashes' prefixes in the world; a scan that was
- *      shown many times as many words as the pool has ends with an error.
- *   4. A node that goes while it is measured ends the walk of what was below it: the size is of no single moment.
+ *   1. A leaf's place in the order is its hash and, among equal hashes, its position: 0 above the buckets, then along
+ *      the buckets. A leaf that moves down keeps its place. So a scan that goes on behind the last place that it saw
+ *      meets each leaf that stays exactly once.
+ *   2. Below a word that is 0, or that holds a leaf which the scan has passed, there is nothing else: the scan passes
+ *      over the whole range of hashes of that word.
+ *   3. Each round raises the place, whatever the arena holds. But in a damaged trie nodes may share the nodes below
+ *      them, so that a scan would meet far more words than the pool has. A scan that has passed many times as many
+ *      words as the pool has ends with an error.
+ *   4. If a node is removed while its memory is counted, the count leaves out the rest below it: the size is of no
+ *      single moment.
  *
  * Who may do what: anyone who can read the arena. Nothing is written.
  *

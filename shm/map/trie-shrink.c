@@ -1,49 +1,54 @@
 /*
  * The trie: removing inner nodes
  *
- * Purpose: nodes with less than two leaves below them go, so that the index shrinks with its entries.
+ * Purpose: removes nodes with fewer than two leaves below them, so that the index shrinks with its entries.
  *
  *     word          holds     frozen                  then the node
- *     empty         0         SHM_TRIE_FROZEN_EMPTY   is removed, if it holds one leaf at most: the word above takes
- *     leaf          kind 1    kind 0                  that leaf, or is empty. Otherwise something was put into the
- *     inner node    kind 2    kind 3                  node meanwhile, and the node is renewed.
+ *     empty         0         SHM_TRIE_FROZEN_EMPTY   is removed if it holds at most one leaf: the word above takes
+ *     leaf          kind 1    kind 0                  that leaf, or becomes empty. Otherwise something was put into
+ *     inner node    kind 2    kind 3                  the node meanwhile, and the node is renewed.
  *
- * A removal freezes all words of a node, in any order. A frozen word does not change any more while the node's tag is
- * the same; so from the last one on the node's contents are settled, and all who help come to the same decision. To
- * renew a node, its tag is raised by 2, which is another handle of the same slot; then its words are written anew, with
- * the seal of that handle; then the word above takes the handle. This needs no memory, so a delete cannot fail for want
- * of it. A copy into a new node would be simpler, and could.
+ * A removal freezes all words of a node, in any order. A frozen word does not change while the node's tag is the same.
+ * So once the last word is frozen the contents of the node are settled, and all threads that help come to the same
+ * decision.
  *
- * The first levels (n_fixed) stay: at most 65 nodes of 64 words, 33 KiB a map, which a small map would otherwise remove
- * and make again all the time. Buckets stay, too: see invariant 5 in shm/map/trie-walk.c. Where there is a class of 64
- * bytes the index takes 31 bytes an entry, on average over hashes, and 33 KiB: nodes of 8 words, one line each. With
- * nodes of 16 words it would take 50 at some numbers of entries, since most nodes then have two or three leaves.
+ * To renew a node, a thread raises the node's tag by 2, which gives the slot another handle. Then it writes the words
+ * anew, with the seal of the new handle, and puts that handle into the word above. This needs no memory, so a delete
+ * cannot fail for lack of it. A copy into a new node would be simpler, but could fail.
  *
- * A key that is deleted is often put again. So a thread leaves the last node that it made sparse as it is, and the note
- * of the deleted leaf, until it makes another one sparse, or ends: one path for each record. A put of the same hash
- * takes the note over, for its leaf.
+ * Nodes of the first levels (n_fixed) stay: at most 65 nodes of 64 words, 33 KiB a map. A small map would otherwise
+ * remove and make them all the time. Buckets stay, too: see invariant 5 in shm/map/trie-walk.c. Where there is a class
+ * of 64 bytes, nodes below the first levels have 8 words, one cache line, and the index takes these 33 KiB and 31 bytes
+ * an entry, on average over hashes. With nodes of 16 words it would take 50 bytes an entry at some numbers of entries,
+ * since most nodes then have two or three leaves.
+ *
+ * A deleted key is often put again. So a thread leaves the last node that it made sparse, with the note of the deleted
+ * leaf, until it makes another node sparse, or ends. There is one such path for each record. A put of the same hash
+ * takes the note over for its own leaf.
  *
  * Invariants
- *   1. Words are frozen, written anew and unlinked by compare-and-sets that expect a word as it was sealed while the
- *      node had the tag in question. A thread that comes late, to a node that was renewed, or to a slot that is another
- *      object's, changes nothing.
- *   2. A node is frozen only through a word above that names it with its present tag: no word of a node is frozen again
- *      while the word above still has the tag before. So a reader that finds the next tag, and after that the word
- *      above unchanged, knows which of the two seals each word has.
+ *   1. Each compare-and-set that freezes, rewrites or unlinks a word expects the word with the seal of the tag that the
+ *      node had. So a thread that comes late changes nothing, whether the node was renewed or its slot is another
+ *      object's.
+ *   2. A thread freezes a node only through a word above that names the node with its present tag. So after a renewal
+ *      no word of the node is frozen again while the word above still has the previous tag. A reader that finds the
+ *      next tag, and after that the word above unchanged, knows which of the two seals each word has.
  *   3. Of nested removals the upper one is ended first. A node that has an inner node in it is never removed.
- *   4. The thread that unlinks a node frees it, once. Others may still read it then; its tag tells them.
- *   5. After a delete the node it was in is looked at, and after a removal the one above: of two deletes in one node
- *      the later one sees what is left. A node that is sparse is on the path of a note of the thread whose delete made
- *      it so. That note may go when the thread has put a leaf of the same hash: the node has as many as before, but for
- *      deletes of other threads, which saw it sparse, too, and have notes of their own.
- *   6. The note of a path that is kept has the handle of the deleted leaf two versions before, of a kind that no object
- *      has. So nobody takes the leaf's slot, which is used again, for one that a thread has in hand.
+ *   4. The thread that unlinks a node frees it, once. Others may still be reading the node; its tag tells them.
+ *   5. After a delete the thread looks at the node that the leaf was in, and after a removal at the node above. So of
+ *      two deletes in one node the later one sees the result of both. A sparse node is on the path of a note of the
+ *      thread whose delete made it sparse. The thread may drop that note after it has put a leaf of the same hash: the
+ *      node then has as many leaves as before, unless other threads deleted some. Those threads saw the node sparse,
+ *      too, and have notes of their own.
+ *   6. The note of a kept path has not the deleted leaf's handle, but that of two versions before, with a kind that no
+ *      object has. The leaf's slot may be in use again: so nobody takes it for a slot that the thread has in hand.
  *
- * Who may do what: any writer begins a removal, ends it for others before it changes a frozen word, and so waits for
- *   nobody. Readers read through.
+ * Who may do what: any writer begins a removal. A writer that meets a frozen word ends the removal itself before it
+ *   changes the word, so it waits for nobody. Readers read through frozen words.
  *
- * Crash: a node that is frozen in part is whole, and anybody goes on. The node is noted from before the first word is
- *   frozen until it is freed: unlinked, repair frees it; linked still, repair ends the removal (shm_trie_shrink()).
+ * Crash: a node of which some words are frozen has all its contents, and any thread goes on. The node is noted from
+ *   before the first word is frozen until the node is freed. If it is unlinked by then, repair frees it; if it is still
+ *   linked, repair ends the removal (shm_trie_shrink()).
  */
 #include "shm/map/trie-shrink.h"
 
@@ -51,7 +56,7 @@
 
 #define FREEZE_TRIES_MAX 10000 /* others win each time: not by chance */
 
-/* A node that is to be removed, or whose removal was begun; and the word above it. */
+/* A node that is to be removed, or whose removal has begun, and the word above it. */
 typedef struct Removal {
         ShmTrieCursor above;
         uint64_t node; /* as the word above names it */
@@ -59,7 +64,7 @@ typedef struct Removal {
         uint32_t n_words;
 } Removal;
 
-/* Whether the node that the cursor's word is in is to be removed; or somebody is at it, who may have begun earlier. */
+/* Whether the node of the cursor's word is to be removed, or another thread has begun to remove it. */
 static bool is_sparse(const ShmTrie *trie, const ShmTrieCursor *c) {
         uint64_t *words = c->word - c->index, seal = shm_trie_seal(c->node);
         uint32_t n_words, n = 0;
@@ -81,8 +86,8 @@ static bool is_sparse(const ShmTrie *trie, const ShmTrieCursor *c) {
 }
 
 /*
- * The first node of the path whose removal was begun; else, where `sparse` is asked for, the last one, if it is to be
- * removed. *ret_found: whether there is one. SHM_TRIE_E_CHANGED: begin again. -EIDRM.
+ * Finds the first node of the path whose removal has begun. If there is none, and `sparse` is set, finds the last node
+ * of the path, if that is to be removed. *ret_found: whether one was found. SHM_TRIE_E_CHANGED: begin again. -EIDRM.
  */
 static int find_removal(const ShmTrie *trie, uint64_t hash, bool sparse, Removal *ret, bool *ret_found) {
         ShmTrieCursor c;
@@ -112,7 +117,10 @@ static uint64_t frozen_word(uint64_t raw, uint64_t seal) {
         return shm_trie_is_frozen(raw ^ seal) ? raw : shm_trie_freeze(raw ^ seal) ^ seal;
 }
 
-/* Two words at once: half as many locked instructions. *ret: as they are then. False: the node is not what it was. */
+/*
+ * Freezes two words at once, with half as many locked instructions. *ret: the words as they are then. False: the node
+ * has another tag by now.
+ */
 static bool freeze_pair(const ShmTrie *trie, const Removal *removal, ShmPair *at, ShmPair *ret) {
         uint64_t seal = shm_trie_seal(removal->node);
         /* ORDER: acq; before the tag: what was read was of this node. */
@@ -129,7 +137,10 @@ static bool freeze_pair(const ShmTrie *trie, const Removal *removal, ShmPair *at
         return false;
 }
 
-/* False: the node is not what it was. *ret_n: how many words are not empty; *ret_value: of one of these, as it was. */
+/*
+ * *ret_n: how many words are not empty; *ret_value: one of these, as it was before it was frozen. False: the node has
+ * another tag by now.
+ */
 static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *ret_n, uint64_t *ret_value) {
         uint64_t seal = shm_trie_seal(removal->node);
 
@@ -154,7 +165,7 @@ static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *
         return true;
 }
 
-/* Writes words of the next version of the node, where they are not yet. False: that is over. */
+/* Writes those words of the node's next version that are not written yet. False: the renewal has ended. */
 static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t renewed) {
         TrieLink above = { removal->above.word, removal->above.raw, removal->above.node };
         uint64_t seal = shm_trie_seal(removal->node), next = shm_trie_seal(renewed);
@@ -190,7 +201,7 @@ static int renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *remov
         return 0;
 }
 
-/* *noted: as for shm_trie_shrink_at(). */
+/* *noted: see shm_trie_shrink_at(). */
 static int note_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal, uint64_t *noted) {
         int r = *noted ? shm_actor_renote(actor, *noted, removal->node)
                        : shm_actor_note(actor, removal->node, trie->root, removal->above.hash);
@@ -200,7 +211,10 @@ static int note_node(ShmActor *actor, const ShmTrie *trie, const Removal *remova
         return r;
 }
 
-/* 0: the node was removed, by this thread; SHM_TRIE_E_CHANGED: by another, or renewed, or what is above changed. */
+/*
+ * 0: this thread removed the node. SHM_TRIE_E_CHANGED: another thread did, the node was renewed, or the word above
+ * changed.
+ */
 static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *removal, uint64_t *noted) {
         bool frozen, removed = false;
         uint64_t value;
@@ -237,7 +251,10 @@ int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret
         return r == SHM_TRIE_E_CHANGED ? 0 : r;
 }
 
-/* The node that the cursor is in, without another look at all that is above. False: it is not where it was. */
+/*
+ * Finds the word above the cursor's node, without another look at the nodes on the way. False: the node is no longer
+ * there.
+ */
 static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret) {
         trie_begin(trie, &ret->above, c->hash);
         if (trie_load(trie, &ret->above) != 0)
@@ -256,7 +273,10 @@ static int shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint
         Removal removal;
         int r = 0;
 
-        /* One for each level, and as many again where others are at it. What is left then is theirs. */
+        /*
+         * One round for each level, and as many again where others remove nodes here. Nodes that are left then are
+         * theirs.
+         */
         for (uint32_t i = 0; i < 2 * SHM_TRIE_LEVELS_MAX && r >= 0 && (found || r); i++) {
                 r = find_removal(trie, hash, true, &removal, &found);
                 if (r == 0 && found)
@@ -265,7 +285,7 @@ static int shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint
         return r < 0 ? r : 0;
 }
 
-/* `trie`: one that is open; NULL: none is. */
+/* `trie`: any open trie; NULL: the caller has none. */
 static void shrink_kept(ShmActor *actor, const ShmTrie *trie) {
         ShmTrie other;
 
@@ -277,7 +297,7 @@ static void shrink_kept(ShmActor *actor, const ShmTrie *trie) {
         actor->kept.note = 0;
 }
 
-/* Leaves the path for later. *noted: of the leaf that was deleted. */
+/* Leaves the path for later. *noted: the note of the deleted leaf. False: the path cannot be kept. */
 static bool keep_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t *noted) {
         uint32_t key = trie->arena->key;
         uint64_t older;

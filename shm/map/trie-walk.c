@@ -1,43 +1,44 @@
 /*
  * The trie: walking it
  *
- * Purpose: from a hash to the words where a leaf of that hash can be. Changes: shm/map/trie-change.c.
+ * Purpose: finds the words where a leaf of a hash can be. Changes: shm/map/trie-change.c.
  *
  * Invariants
  *   1. An inner node is linked once, at the end of the path of the hashes below it, and never again after it was
  *      unlinked (shm/map/trie-shrink.c). A word is sealed with the handle of its node (shm/map/trie-word.h): a
- *      compare-and-set that was decided on before the node was removed fails, whatever its slot is by then.
- *   2. A leaf's object never changes after it is linked; a replaced or deleted leaf is unlinked
- *      first, freed then. A handle that left the trie never comes back: tags do not repeat. But a leaf
- *      that was replaced by one that is stale may come back, before anybody frees it (put_back()).
- *   3. A leaf moves only along the path of its hash, and stays linked while it moves. Downward: the word holds it
- *      until the compare-and-set by which an inner node that holds it takes its place. Upward: a node that is removed
- *      holds it, frozen, until the compare-and-set by which it takes the node's place, and until the node is freed.
- *   4. From 1 to 3: a handle that one downward walk along its path does not meet was not linked at one moment of the
- *      walk, and will not be. A walk that meets a node that was freed begins again.
- *   5. In a bucket no word becomes 0 again, and a leaf of a key that has no word goes to the first
- *      that is 0: two who add the same key meet in one word, and it is that key's for good. What is
- *      deleted leaves SHM_TRIE_GONE behind, with bits by which the caller knows the key again. Buckets, and nodes
- *      above them, stay: no two of many keys have one hash by chance.
- *   6. An object that is not linked yet, or about to be unlinked, is noted with root and hash:
- *      noted before its tag is odd or before the link is cut, linked or freed before the note goes.
- *   7. Any object may be revoked at any moment: its handle is stale then. Its memory is not reused while
- *      a note of a live thread names it, so a leaf or node is filled under its note; nor while a
- *      guard does, so a word is changed under a guard on its node. A word that was read counts
- *      only if its node is live after that.
- *   8. What is stale is not linked. Where a leaf goes stale between the look at its tag and the
- *      compare-and-set, its writer finds out by a second look, before it frees the leaf that was
- *      replaced, and links that one again: the key is absent for a moment only.
+ *      compare-and-set that was decided on before the node was removed fails, whatever the slot holds by then.
+ *   2. Hash and key of a leaf never change after it is linked; sealed words in it may (shm/map/leaf.h). A leaf that is
+ *      replaced or deleted is unlinked first, then freed. A handle that left the trie never comes back, since tags do
+ *      not repeat. There is one exception: a leaf that a stale leaf replaced may come back, before anybody frees it
+ *      (put_back()).
+ *   3. A leaf moves only along the path of its hash, and stays linked while it moves. Downward: one compare-and-set
+ *      puts an inner node that holds the leaf in place of the leaf. Upward: one compare-and-set puts the leaf in place
+ *      of the node that holds it, frozen; the node holds it until the node is freed.
+ *   4. From 1 to 3: if one walk down the path of a handle does not meet it, then the handle was not linked at one
+ *      moment of the walk, and never will be. A walk that meets a freed node begins again.
+ *   5. In a bucket no word becomes 0 again. The leaf of a key that has no word yet goes to the first word that is 0. So
+ *      two threads that add the same key meet in one word, and that word is the key's for good. A deleted leaf leaves
+ *      SHM_TRIE_GONE behind, with bits by which the caller recognizes the key. Buckets, and the nodes above them, stay.
+ *      They are rare: no two of many keys have one hash by chance.
+ *   6. An object that is not linked yet, or is about to be unlinked, has a note with root and hash. The note is made
+ *      before the object's tag is odd, or before the link is cut. It goes after the object is linked, or freed.
+ *   7. Any object may be revoked at any moment: its handle is stale then. Its memory is not reused while a note or a
+ *      guard of a live thread names it. So a thread fills a leaf or a node under a note, and changes a word under a
+ *      guard on its node. A word that was read counts only if its node is live after that.
+ *   8. A stale object is not linked. A leaf may go stale between its writer's look at the tag and the compare-and-set.
+ *      The writer looks again before it frees the leaf that was replaced, and if so links that one again: the key is
+ *      absent only for a moment.
  *
- * Who may do what: whoever can read the arena walks; writers change words, with their own actor,
- *   outside any operation, with at most three notes at a time.
+ * Who may do what: any process that can read the arena walks. Writers change words, with their own actor, outside any
+ *   operation, with at most three notes at a time.
  *
- * Crash: before the compare-and-set of an exchange: the new leaf is noted and not linked, repair
- *   frees it; the old one is noted and linked, it stays. After it: the new one is linked and stays;
- *   the old one is noted and not linked, repair frees it, or somebody did. A split: the node is
- *   noted; not linked, it is freed; linked, it stays, and the leaf that came with it. Repair asks
- *   shm_trie_contains(). A guard is cleared by repair, which gives back the slot it names if that was revoked. A
- *   deleted leaf is noted until nodes above it that became needless were removed: repair shrinks the path of each note.
+ * Crash: in an exchange, before the compare-and-set: the new leaf is noted and not linked, so repair frees it; the old
+ *   leaf is noted and linked, so it stays. After the compare-and-set: the new leaf is linked and stays; the old one is
+ *   noted and not linked, so repair frees it, unless somebody has. In a split: the node is noted. If it is not linked,
+ *   repair frees it; if it is linked, it stays, and so does the leaf that came with it. Repair asks
+ *   shm_trie_contains(). Repair clears a guard, and gives back the slot that the guard names if that was revoked. The
+ *   note of a deleted leaf stands until needless nodes above the leaf were removed: repair shrinks the path of each
+ *   note.
  */
 #include "shm/map/trie-walk.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Walking a trie, for the files of this folder. What a walk meets when a node is removed or renewed beneath it:
- * see shm/map/trie-shrink.c.
+ * Walking a trie, for the files of this folder. For nodes that are removed or renewed under a walk see
+ * shm/map/trie-shrink.c.
  */
 #include <errno.h>
 
@@ -22,14 +22,14 @@ static inline const ShmTrieLevel *trie_level(const ShmTrie *trie, uint32_t depth
         return &trie->levels[depth < trie->n_levels ? depth : trie->n_levels];
 }
 
-/* Whether nodes with so many nodes above their words, themselves included, are ever removed. */
+/* Whether nodes of this depth are ever removed. The depth counts the nodes from the root down to their words. */
 static inline bool trie_is_removable(const ShmTrie *trie, uint32_t depth) {
         return depth > trie->n_fixed && depth <= trie->n_levels;
 }
 
 /*
- * Whether a walk over all words has passed over more than there can be. Others may put nodes where it is yet to come,
- * and remove others behind it.
+ * Whether a walk over all words has passed over more than there can be. There is a limit, since others may put nodes
+ * ahead of the walk for ever, and remove others behind it.
  */
 static inline bool trie_is_too_long(const ShmTrie *trie, uint64_t n_words) {
         return n_words >
@@ -48,12 +48,12 @@ static inline void trie_begin(const ShmTrie *trie, ShmTrieCursor *c, uint64_t ha
         *c = (ShmTrieCursor){ .hash = hash, .word = &trie_root(trie)->word, .node = trie->root };
 }
 
-/* The seal of the cursor's node, whose word is not frozen. */
+/* The seal of the cursor's node. Its word is not frozen. */
 static inline uint64_t trie_cursor_seal(const ShmTrieCursor *c) {
         return c->raw ^ c->value;
 }
 
-/* Puts `value` where the cursor is, whose node is guarded. False: the word is not what it was. */
+/* Puts `value` into the word at the cursor. The caller guards the node. False: the word has changed. */
 static inline bool trie_swap(const ShmTrieCursor *c, uint64_t value) {
         uint64_t expected = c->raw;
 
@@ -61,7 +61,7 @@ static inline bool trie_swap(const ShmTrieCursor *c, uint64_t value) {
         return shm_cas_acqrel(c->word, &expected, value ^ trie_cursor_seal(c));
 }
 
-/* The same with a guard of its own. False also where the node is stale. */
+/* The same with a guard of its own. It is also false if the node is stale. */
 static inline bool trie_change(ShmActor *actor, const ShmTrieCursor *c, uint64_t value) {
         bool done = shm_actor_guard(actor, c->node) && trie_swap(c, value);
 
@@ -69,7 +69,7 @@ static inline bool trie_change(ShmActor *actor, const ShmTrieCursor *c, uint64_t
         return done;
 }
 
-/* Where the walk came from, one level up. */
+/* The word one level up, from which the walk came. */
 typedef struct TrieLink {
         uint64_t *word;
         uint64_t raw;
@@ -82,14 +82,14 @@ static inline bool trie_link_holds(const ShmTrie *trie, TrieLink above) {
 }
 
 /*
- * The node at the cursor is not, or no longer, what the link above names. 0: it is being renewed, and the cursor is of
- * its next version; SHM_TRIE_E_CHANGED: begin at the root; -EIDRM: it was revoked.
+ * Called when the node at the cursor is not live under the handle that the link above has. 0: the node is being
+ * renewed, and the cursor is of its next version; SHM_TRIE_E_CHANGED: begin at the root; -EIDRM: it was revoked.
  */
 int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c);
 
 /*
- * Where a handle's node is, if it can be one of the level at all; else NULL. That its class is the level's is not
- * looked up: it stays inside its slab.
+ * The address of a node; NULL if no node of the level can have this handle. The class of the slab is not looked up:
+ * whatever it is, the address is inside the slab.
  */
 static inline uint64_t *trie_node(const ShmTrie *trie, uint64_t handle, const ShmTrieLevel *level) {
         SlotId id = shm_handle_slot(handle);
@@ -100,7 +100,7 @@ static inline uint64_t *trie_node(const ShmTrie *trie, uint64_t handle, const Sh
                              slot_id_slot(id) * level->stride);
 }
 
-/* One level down, from a word that holds an inner node. Bounded: a scribbled arena may have circles. */
+/* Goes one level down, from a word that holds an inner node. The depth is bounded: a damaged arena may have circles. */
 static inline int trie_down(const ShmTrie *trie, ShmTrieCursor *c) {
         const ShmTrieLevel *level = trie_level(trie, c->depth);
         uint64_t *node = trie_node(trie, c->value ^ SHM_TRIE_FLIP, level);

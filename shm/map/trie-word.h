@@ -21,7 +21,7 @@
 #define SHM_TRIE_INNER (UINT32_C(2) << 30) /* the kind of an inner node, in the low half of a word */
 #define SHM_TRIE_FREEZE (UINT64_C(1) << 30) /* leaf and inner node: frozen or not */
 #define SHM_TRIE_FROZEN_EMPTY SHM_TRIE_KIND
-/* Between the kinds of handles and of inner nodes. */
+/* Turns the handle of an inner node into the value of a word that names it, and back. */
 #define SHM_TRIE_FLIP SHM_TRIE_KIND
 
 static inline uint32_t shm_trie_kind(uint64_t value) {
@@ -37,14 +37,14 @@ static inline bool shm_trie_is_inner(uint64_t value) {
 }
 
 /*
- * The tag goes to the low half, and so into all bits of the product: seals of one slot differ by no pattern in which
- * handles differ, too.
+ * The rotation puts the tag into the low half, from where it reaches all bits of the product. So the seals of one slot
+ * do not differ in a pattern in which handles differ, too.
  */
 static inline uint64_t shm_trie_seal(uint64_t node) {
         return (node << 32 | node >> 32) * UINT64_C(0x9e3779b97f4a7c15) & ~SHM_TRIE_KIND;
 }
 
-/* Above the buckets: */
+/* These three are for words above the buckets. */
 static inline bool shm_trie_is_frozen(uint64_t value) {
         return shm_trie_kind(value) == 3 || (shm_trie_kind(value) == 0 && value != 0);
 }

@@ -1,4 +1,4 @@
-/* The trie: its root, and what shape its nodes have. How it is walked and changed: shm/map/trie-walk.c. */
+/* The trie: its root, and the shape of its nodes. Walking: shm/map/trie-walk.c; changing: shm/map/trie-change.c. */
 #include "shm/map/trie.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 #pragma once
 /*
- * The trie: a lock-free hash trie of 64-bit keyed hashes, the index of the maps.
+ * The trie: a lock-free hash trie, the index of the maps. Its keys are 64-bit keyed hashes.
  *
- * A word of it holds nothing, a leaf, an inner node, or (in buckets) SHM_TRIE_GONE: see shm/map/trie-word.h. An inner
- * node is an object of nothing but words; the hash's next bits, highest first, say in which one the path of the hash
- * goes on. Below the last bit nodes are buckets: leaves of one and the same hash, in words filled from the first to the
- * last, which leads on to a next bucket. Inner nodes with less than two leaves below them are removed again, but for
- * the first levels and the buckets (shm/map/trie-shrink.c).
+ * A word of the trie is empty, or holds a leaf, an inner node or, in buckets, SHM_TRIE_GONE (shm/map/trie-word.h). An
+ * inner node is an object of such words. The next bits of a hash, highest first, select the word of a node in which the
+ * path of the hash continues. Below the last bit, nodes are buckets: a bucket has leaves of one and the same hash, in
+ * words that are filled from the first to the last. The last word leads to the next bucket. Inner nodes with fewer than
+ * two leaves below them are removed again, except nodes of the first levels and buckets (shm/map/trie-shrink.c).
  *
- * The trie knows handles and hashes, not keys: a leaf is any object that begins with its hash.
- * Whether the leaf at a cursor is the one that is sought, its caller finds out.
+ * The trie knows handles and hashes, not keys: a leaf is any object that begins with its hash. The caller finds out
+ * whether the leaf at a cursor is the one that it seeks.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -25,8 +25,8 @@
 #define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */
 
 /*
- * In a note, in place of a root: the object is kept if any named root names it. A handle has a
- * version, so this is none.
+ * In a note, in place of a root: repair keeps the object if any named root names it. No handle has this value, since a
+ * handle has a version.
  */
 #define SHM_NOTE_NAMED_ROOT UINT64_C(1)
 
@@ -88,8 +88,8 @@ enum {
 };
 
 /*
- * A root of an empty trie whose root and inner nodes are, and will be, in `epoch`. It is pending
- * under SHM_NOTE_NAMED_ROOT: to be named, then published. Errors of shm_object_alloc().
+ * Makes the root of an empty trie. The root and all later inner nodes are objects of `epoch`. The root is pending under
+ * SHM_NOTE_NAMED_ROOT: name it as a root, then publish it. Errors of shm_object_alloc().
  */
 int shm_trie_create(ShmActor *actor, uint32_t epoch, uint64_t *ret_root);
 
@@ -97,21 +97,21 @@ int shm_trie_create(ShmActor *actor, uint32_t epoch, uint64_t *ret_root);
 int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t root);
 
 /*
- * To the end of the path of `hash`. -EIDRM: the index is no more (its epoch was revoked), or damaged.
- * Needs no actor and writes nothing.
+ * Walks to the end of the path of `hash`. It needs no actor and writes nothing. -EIDRM: the index is gone, since its
+ * epoch was revoked, or it is damaged.
  */
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret);
 /*
- * Several paths that are to be walked soon: what lies on them is on its way into the processor's cache, all at one
- * time. Decides nothing.
+ * Brings the nodes on several paths into the processor's cache, all at one time, for walks that follow soon. It decides
+ * nothing.
  */
 #define SHM_TRIE_PREFETCH_MAX 16U
 void shm_trie_prefetch(const ShmTrie *trie, const uint64_t *hashes, uint32_t n);
 /* Looks at the cursor's word again, and walks on to the end of the path. -EIDRM. */
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *cursor);
-/* To where another leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -EIDRM. */
+/* Moves to the next word where a leaf of the same hash may be: 0, SHM_TRIE_E_LAST, -EIDRM. */
 int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *cursor);
-/* Where a word belongs to one leaf, and its successors, for good. */
+/* Whether the cursor is in a bucket. There a word serves one key for good: a leaf, then the leaves that replace it. */
 static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *cursor) {
         return cursor->depth > trie->n_levels;
 }
@@ -120,44 +120,47 @@ static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *
 int shm_trie_alloc_node(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *ret_handle,
                         void **ret_object);
 /*
- * Makes room for a leaf of the cursor's hash, pending under this root and hash, beside another (or SHM_TRIE_GONE) at
- * the cursor, which is moved one level down, into a new inner node. 0: the leaf is there, too, and no longer pending.
- * SHM_TRIE_E_CHANGED: the leaf is pending still, since they share the word one level down, too, or the cursor's was
- * changed: seek again. SHM_TRIE_E_STALE, -EIDRM, -ENOSPC (more leaves of one hash than a trie holds), errors of
- * shm_object_alloc() (-ESHUTDOWN: of the trie's own epoch): nothing was done.
+ * Puts an inner node in place of the value at the cursor, which is another leaf or SHM_TRIE_GONE. That value moves one
+ * level down, into the node, and `leaf` gets the word of its hash there. `leaf` is pending under this root and the
+ * cursor's hash.
+ *
+ * 0: `leaf` is linked, and no longer pending. SHM_TRIE_E_CHANGED: it is still pending, since both need the same word
+ * one level down, too, or since another thread changed the cursor's word: seek again. Otherwise nothing was done:
+ * SHM_TRIE_E_STALE, -EIDRM, -ENOSPC (more leaves of one hash than a trie holds), errors of shm_object_alloc()
+ * (-ESHUTDOWN is about the trie's own epoch).
  */
 int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t leaf);
 
 /*
- * Puts `value` where the cursor is: a leaf, pending under this root and hash, or nothing, which is 0,
- * but in a bucket has SHM_TRIE_GONE set. When done, the leaf is no longer pending, and the one that
- * was there is freed. SHM_TRIE_E_CHANGED, SHM_TRIE_E_STALE, -EIDRM, -ENOBUFS (no note left): nothing
- * was done, the leaf is pending still.
+ * Puts `value` into the word at the cursor. It is a leaf that is pending under this root and hash, or a vacancy: 0, or
+ * in a bucket a value with SHM_TRIE_GONE. 0: the new leaf is no longer pending, and the old one is freed. Otherwise
+ * nothing was done, and the leaf is still pending: SHM_TRIE_E_CHANGED, SHM_TRIE_E_STALE, -EIDRM, -ENOBUFS (no note is
+ * free).
  */
 int shm_trie_exchange(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t value);
 
 /*
- * Removes the leaf at the cursor, as shm_trie_exchange() with that vacancy does, and closes a word of it. final->done
- * may be false: somebody else freed the leaf, with its epoch or by its handle.
+ * Removes the leaf at the cursor, as shm_trie_exchange() with that vacancy does, and closes a word of the leaf. If
+ * final->done is false, somebody else freed the leaf, with its epoch or by its handle.
  */
 int shm_trie_take(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *cursor, uint64_t vacancy,
                   ShmFinal *final);
 
 /*
- * Whether the path of `hash` holds this very handle, as leaf or inner node. One walk decides, also
- * beside others that write: see trie-walk.c. Never fails: of what is no trie, the answer is no.
+ * Whether the path of `hash` holds this very handle, as leaf or inner node. One walk decides, even while others write:
+ * see shm/map/trie-walk.c. It never fails: an object that is no trie holds nothing.
  */
 bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t handle);
 
 /*
- * The next leaf, in the order of hashes: 1, 0 (no more, or a pause before scan->done), -EIDRM. Start with a scan of
- * zeros. A leaf that is in the trie throughout is met exactly once, whatever others do beside.
- * -EIDRM also of a scan that is longer than there are words for, since nodes share what is below them.
- * The leaf may be stale; *ret_hash is its hash, or where stale one that shares its path.
+ * Finds the next leaf, in the order of hashes. 1: found; 0: there is no more or, without scan->done, the scan pauses.
+ * Start with a scan of zeros. A leaf that is in the trie throughout is met exactly once, even while others write. The
+ * leaf may be stale: *ret_hash is then its hash, or another one on the same path. -EIDRM is also the end of a scan that
+ * passed more words than there can be: in a damaged trie, nodes may share the nodes below them.
  */
 int shm_trie_scan(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *ret, uint64_t *ret_hash);
 
-/* The memory of root and inner nodes, counted in steps, beside others that write. Begin with zeros. */
+/* The memory of root and inner nodes, counted in steps while others write. Begin with zeros. */
 typedef struct ShmTrieSize {
         uint64_t bytes; /* the slots of root and inner nodes that were met */
         uint64_t n_words; /* passed over since it began */
@@ -168,5 +171,5 @@ typedef struct ShmTrieSize {
         } path[SHM_TRIE_LEVELS_MAX + SHM_TRIE_BUCKETS_MAX];
 } ShmTrieSize;
 
-/* Passes over n words at most. True: it is done, or the trie is no more. Nothing is written. */
+/* Passes over at most n words. True: the count is complete, or the trie is gone. It writes nothing. */
 bool shm_trie_size_step(const ShmTrie *trie, ShmTrieSize *size, uint32_t n);
