@@ -4,18 +4,19 @@
  * Purpose: sums and token buckets that change in place.
  *
  * Invariants
- *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live. So it
- *      is done once, or not at all, whatever becomes of the leaf: sealed, the word is found in no other object. If the
- *      leaf was unlinked meanwhile, the change came before that, and nobody has seen otherwise: its call began before.
- *      shm_map_add_at() does not look the leaf up: beside a delete that is under way, it may still find the cell where
+ *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live. It is
+ *      done once or not at all, whatever becomes of the leaf, since no other object has a word with this seal. If the
+ *      leaf was unlinked meanwhile, the change counts as one from before that, when its call had begun already.
+ *      shm_map_add_at() does not look the leaf up: beside a delete that is under way it may still find the cell where
  *      others find no key.
- *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two that make one, one adds to the other's.
- *   3. A bucket's word is the time at which it will be full again ("theoretical arrival time"). Its leaf does not end
- *      before that: its end is moved first, the word then.
- *   4. A thread keeps in its actor the word of the index that led to the cell found last. Without a walk that cell is
- *      the key's only while the word names it, and the word's node is live after that look: then it is linked, as in
- *      shm_trie_reload(), and the tag of the leaf is looked at later yet. The tag alone would not do: a deleted leaf is
- *      live for a moment in which others find no key any more.
+ *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two threads that make one, the later one adds to
+ *      the other's.
+ *   3. The word of a bucket is the time at which the bucket will be full again ("theoretical arrival time"). The leaf
+ *      does not end before that: a thread moves the leaf's end first, then changes the word.
+ *   4. A thread keeps in its actor the word of the index that led to the cell that it found last. Without a walk, the
+ *      cell is the key's only if that word still names it and the word's node is live after that look: then the leaf is
+ *      linked, as in shm_trie_reload(). The thread looks at the leaf's tag after that. The tag alone would not do: a
+ *      deleted leaf is live for a moment in which others find no key any more.
  *
  * Who may do what: writers.
  *
@@ -50,14 +51,15 @@ static bool load_cell(const ShmTrie *trie, Cell cell, uint64_t *ret_value) {
 }
 
 /*
- * Whether this thread is to leave the cell to another one for a turn. A thread that comes upon another's change moves
- * the cache line, which takes longer than an add. Where two threads do little else, one of them had better make many
- * changes while the other pauses. Measured with two processes, by key: 77 ns an add; 123 without turns, as each waits
- * for the line every time and is always in time for its compare-and-set; 45 for a locked addition. If a thread has
- * work of 60 ns or more between two changes, turns would take longer than the line does.
+ * Whether this thread is to pause, and to leave the cell to another thread for a turn. A thread that comes upon
+ * another's change moves the cache line, which takes longer than an add. Where two threads do little but add, it is
+ * faster if one makes many changes while the other pauses. Measured with two processes, by key: 77 ns an add. Without
+ * turns it takes 123: each thread waits for the line every time, and then its compare-and-set always succeeds. A locked
+ * addition takes 45. For a thread with work of 60 ns or more between two changes, turns would take longer than moving
+ * the line.
  *
- * The mean is over the changes since this thread last came upon another's, and that was before its own pause. So the
- * thread that just paused finds few changes for much time, and goes on.
+ * The mean time of a change counts from the moment when this thread last came upon another's change. That was before
+ * its own pause. So a thread that just paused finds few changes in much time, and goes on.
  */
 static bool is_others_turn(ShmCellTurn *turn, uint64_t cell, uint64_t value) {
         uint64_t begun = turn->begun, n = turn->n + 1;
@@ -73,7 +75,7 @@ static bool is_others_turn(ShmCellTurn *turn, uint64_t cell, uint64_t value) {
         return turn->begun - begun <= n * OFTEN_TICKS;
 }
 
-/* As load_cell(), in this thread's turn. */
+/* The same as load_cell(), after a pause if it is another thread's turn. */
 static inline bool load_in_turn(ShmActor *actor, const ShmTrie *trie, Cell cell, uint64_t *ret_value) {
         if (!load_cell(trie, cell, ret_value))
                 return false;
@@ -83,7 +85,7 @@ static inline bool load_in_turn(ShmActor *actor, const ShmTrie *trie, Cell cell,
         return load_cell(trie, cell, ret_value);
 }
 
-/* False: it has another value by now. */
+/* False: the cell has another value by now. */
 static bool change_cell(ShmActor *actor, Cell cell, uint64_t value, uint64_t next) {
         uint64_t seal = shm_leaf_seal(cell.leaf), expected = value ^ seal;
 
@@ -94,7 +96,7 @@ static bool change_cell(ShmActor *actor, Cell cell, uint64_t value, uint64_t nex
         return true;
 }
 
-/* Whether the time of the cell is over that was found last. It counts if the leaf is live after that. */
+/* Whether the time of the cell that was found last is over. The answer counts if the leaf is live after that. */
 static inline bool is_found_over(ShmFoundCell *found, const ShmTrie *trie) {
         const ShmMapLeaf *leaf = (const ShmMapLeaf *) found->key - 1;
 
@@ -104,12 +106,12 @@ static inline bool is_found_over(ShmFoundCell *found, const ShmTrie *trie) {
                shm_map_is_past(trie, found->expires & ~SHM_LEAF_SETTLED);
 }
 
-/* Both tag and object may have been given back since they were found: reading them would make pages. */
+/* Tag and object may have been given back to the system since they were found. Reading them would make pages anew. */
 static inline bool is_found_live(const ShmArena *arena, uint64_t handle) {
         return !shm_tags_away(arena, slot_id_slab(shm_handle_slot(handle))) && trie_live(arena, handle);
 }
 
-/* Whether the cell that this thread found last is the key's, and is linked at a moment inside this call. */
+/* Whether the cell that this thread found last is the key's, and was linked at a moment inside this call. */
 static inline bool is_found_again(ShmFoundCell *found, const ShmTrie *trie, const ShmMapKey *key,
                                   uint32_t flags) {
         const TrieLink link = { found->word, found->leaf ^ shm_trie_seal(found->node), found->node };
@@ -120,7 +122,7 @@ static inline bool is_found_again(ShmFoundCell *found, const ShmTrie *trie, cons
                trie_link_holds(trie, link);
 }
 
-/* -ENOENT; -EINVAL: it is another kind; -EIDRM. */
+/* -ENOENT; -EINVAL: the entry is of another kind; -EIDRM. */
 __attribute__((noinline)) static int seek_cell(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key,
                                                uint32_t flags) {
         ShmTrieCursor c;
@@ -150,7 +152,7 @@ __attribute__((noinline)) static int seek_cell(ShmActor *actor, const ShmTrie *t
         return 0;
 }
 
-/* `flags`: of such a leaf. Errors of seek_cell(). */
+/* `flags`: those that the leaf must have. Errors of seek_cell(). */
 static inline int find_cell(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, uint32_t flags, Cell *ret,
                             uint64_t *ret_value) {
         int r;
@@ -165,7 +167,7 @@ static inline int find_cell(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key
         return 0;
 }
 
-/* -EEXIST: somebody else did. */
+/* -EEXIST: another thread put the key first. */
 static int put_cell(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmMapPut put,
                     uint64_t value) {
         put.mode = SHM_MAP_INSERT;
@@ -211,7 +213,7 @@ int shm_map_add(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmM
         return r;
 }
 
-/* A counter that a map without a name made names none. */
+/* Whether the cell is a counter of this map. Counters of a map without a name all have the map 0. */
 static bool is_counter_of(const ShmTrie *trie, const ShmMapView *view) {
         return view->head.flags == SHM_LEAF_CELL && view->head.map == trie->map;
 }
@@ -234,10 +236,10 @@ int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t 
         return 0;
 }
 
-/* False: there is not as much. */
+/* False: the bucket has fewer tokens than the cost. */
 static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_ns, uint64_t *ret_full_ns,
                         uint64_t *ret_wait_ns) {
-        /* Clocks do not go back, and a bucket is not more than empty: whatever the word says. */
+        /* A time that is past means a full bucket, and no bucket is more than empty, whatever the word says. */
         uint64_t lacks_ns = full_ns <= now_ns ? 0 : full_ns - now_ns;
 
         lacks_ns = (lacks_ns < rate->burst_ns ? lacks_ns : rate->burst_ns) + rate->cost_ns;
@@ -247,9 +249,9 @@ static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_n
 }
 
 /*
- * By the clock of ticks alone, a bucket that holds one token and gets 100 a second would give 55 to 83: it is full
- * between two ticks, and loses the rest. Where that clock sees enough tokens, and the bucket is not full for longer
- * than a tick comes late, the exact time would change nothing.
+ * By the clock of ticks alone, a bucket that holds one token and gets 100 a second would give 55 to 83: it becomes full
+ * between two ticks, and loses the tokens that come after that. But the exact clock is not needed if the clock of ticks
+ * sees enough tokens, and the bucket will not be full even if this tick is LATE_NS old.
  */
 static bool take_tokens_now(const ShmTrie *trie, const ShmMapRate *rate, uint64_t full_ns,
                             uint64_t *ret_full_ns, uint64_t *ret_wait_ns) {
@@ -261,19 +263,22 @@ static bool take_tokens_now(const ShmTrie *trie, const ShmMapRate *rate, uint64_
         return take_tokens(rate, trie->exact_ns(trie->arena), full_ns, ret_full_ns, ret_wait_ns);
 }
 
-/* The end of a bucket that will be full then, and is kept for longer. It may be over, if the thread was held up. */
+/*
+ * The end of a leaf whose bucket will be full at `full_ns`; it is kept for longer. The end may be past already, if the
+ * thread was held up.
+ */
 static uint64_t bucket_end_ms(uint64_t full_ns, uint32_t keep_ms) {
         return full_ns / SHM_NS_PER_MS + keep_ms;
 }
 
-/* False: its end was changed meanwhile. */
+/* Moves the end of the leaf if it comes before the bucket is full. False: another thread has changed the end. */
 static bool keep_bucket(const ShmFoundCell *found, uint64_t full_ns) {
         const ShmMapView view = { .handle = found->leaf, .bytes = found->key, .expires = found->expires };
         uint64_t end_ms = found->expires & ~SHM_LEAF_SETTLED;
 
         if (end_ms == 0 || end_ms > full_ns / SHM_NS_PER_MS)
                 return true;
-        /* Later than before: passes need not be told. */
+        /* The end becomes a later one, so passes need not be told. */
         return shm_map_set_end(&view, bucket_end_ms(full_ns, KEEP_MS));
 }
 

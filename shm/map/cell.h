@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Counters and rate limits: entries whose value is one sealed word, which changes in place. Their version names the
- * cell, and stays while the value changes.
+ * Counters and rate limits: entries whose value is one sealed word, which changes in place. The version of such an
+ * entry names its cell, and stays while the value changes.
  */
 #include "shm/map/map.h"
 
@@ -12,25 +12,28 @@ typedef struct ShmMapAdd {
 } ShmMapAdd;
 
 /*
- * -EINVAL: the key has a value that is no counter. Errors of shm_map_put(). *ret: the sum. Of a key with
- * SHM_CELL_HASH_LATER the call computes the hash where it needs it: not for the key that this thread used last.
+ * *ret: the sum. If key->hash is SHM_CELL_HASH_LATER, the call computes the hash where it needs it. It does not need it
+ * for the key that this thread used last. -EINVAL: the key has a value that is no counter. Errors of shm_map_put().
  */
 #define SHM_CELL_HASH_LATER UINT64_MAX /* should a key have this hash, it is computed each time */
 int shm_map_add(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapAdd *add, int64_t *ret);
 
 /*
- * Adds to the counter of which `cell` is the handle, without a look for its key. -ESTALE: it was deleted, or its time
+ * Adds to the counter whose handle is `cell`, without looking up its key. -ESTALE: the counter was deleted, or its time
  * is over. -EINVAL: it is no counter of this map.
  */
 int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret);
 
-/* A token bucket, which is full at first. Tokens are counted in the time that they take to come. */
+/* A token bucket, which is full at first. Tokens are measured by the time that they take to come. */
 typedef struct ShmMapRate {
         uint64_t burst_ns; /* until an empty bucket is full; at most 2^62 */
         uint64_t cost_ns; /* to be taken; at most burst_ns */
         uint32_t epoch;
 } ShmMapRate;
 
-/* 0: taken. 1: there is not as much, and will not be for *ret_wait_ns. Errors and hashes as above. */
+/*
+ * 0: the tokens were taken. 1: there are too few, and there will be enough in *ret_wait_ns. Errors and hashes as for
+ * shm_map_add().
+ */
 int shm_map_limit(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapRate *rate,
                   uint64_t *ret_wait_ns);

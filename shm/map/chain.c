@@ -7,13 +7,14 @@
  *     more         head:  header | key | block | bytes
  *                                        +---> block:  chunk, chunk, ..., block ---> block:  chunk, ...
  *
- * The head has the bytes of the value that are more than whole chunks, as far as its slot has room for them. So a value
- * of 2100 bytes is in slots of 2048 and 128, where it would take one of 4096: wherever two save a 20th of one slot.
- * Which bytes these are, and whether there are words for all chunks, follows from sizes, that of the head's slot among
- * them, and is stored nowhere. Words that would make the head's slot larger than it and a block take are in a block.
+ * The head has the bytes that do not fill a whole chunk, if its slot has room for them. So a value of 2100 bytes is in
+ * slots of 2048 and 128 bytes, where one slot would have 4096. This is done wherever two slots take a 20th less of
+ * their slabs than one. Which bytes are in the head, and whether it has words for all chunks, is stored nowhere: it
+ * follows from the sizes of key, value and the head's slot. If words for all chunks make the head's slot larger than a
+ * slot without them and a block together, they are in a block.
  *
  *     put      note of the head; tag of the head odd; header, key, words = none, bytes
- *              for each block: guard the object that has the word before; the word names the block; its tag odd; guard
+ *              for each block: guard the object that has the word for it; the word names the block; its tag odd; guard
  *              it; words = none
  *              chunks of the head, or the block, that the thread's cache has: words name them; their tags odd; bytes;
  *              they leave the cache
@@ -23,32 +24,34 @@
  *     free     the head is noted and unlinked; its first word is condemned; from the last one to the first, chunks are
  *              freed, each block after its own; the head is freed, the note is dropped
  *
- * Blocks, and no word in each chunk that names the next one: chunks are pages, and the next use of an old one is to be
- * overwritten. To read a word of each takes as long as a fifth of the copy, for its page is in no TLB (measured).
+ * A word in each chunk that names the next one would need no blocks. But then a free would read each chunk, and chunks
+ * are pages that are in no TLB by then: reading one word of each takes a fifth of the time of the copy (measured).
  *
  * Invariants
- *   1. Of the chunks and blocks of a head in their order, those that are live are the first ones: each is named before
- *      its tag is odd, and freed before the object that names it. So whoever begins anew finds them all.
- *   2. A head is freed after its chunks. Only a revocation makes it stale before, and all chunks with it: they are of
- *      one era.
- *   3. The first word is condemned before any chunk is freed. A reader that finds it as it was, and after that the head
- *      live, read nothing but chunks of this value.
- *   4. Words are sealed with the handle of the object that they are in, as the trie's are (shm/map/trie-word.h). Bytes
- *      that were there before, or that are another object's by now, name no live object (but for a chance of 2^-34).
+ *   1. In the order of a head's chunks and blocks, the live ones come first: each is named before its tag is odd, and
+ *      freed before the object that names it. So a thread that begins the work anew finds them all.
+ *   2. A head is freed after its chunks. Only a revocation makes it stale before that, and then all chunks, too: they
+ *      are of one era.
+ *   3. A thread condemns the first word before it frees any chunk. If a reader finds the first word as it was, and
+ *      after that the head live, all chunks that it read were of this value.
+ *   4. Words are sealed with the handle of the object that they are in, as the words of the trie are
+ *      (shm/map/trie-word.h). Bytes that were in the slot before, or that are another object's by now, name no live
+ *      object (but for a chance of 2^-34).
  *   5. Words that were read from a block count if the block is live after that. An object is freed by its versioned
- *      handle: of several threads that free one chain one frees each chunk.
- *   6. A block or a chunk may be revoked while the chain is made. A chunk is written while its slot is in the cache, or
- *      under a guard; the words of a block under a guard, and words and bytes of the head under its note. A guard on an
- *      object that went stale says so, and the put ends.
- *   7. The numbers of chunks and blocks follow from the sizes of the value and of the head's slot: walks end whatever
- *      the arena holds.
+ *      handle, so of several threads that free one chain one frees each chunk.
+ *   6. A block or a chunk may be revoked while the chain is made. So a thread writes a chunk while the slot is in its
+ *      cache, or under a guard; words of a block under a guard; words and bytes of the head under its note. If the
+ *      object is stale, the guard fails, and the put ends.
+ *   7. The numbers of chunks and blocks follow from the sizes of the value and of the head's slot. So walks end,
+ *      whatever the arena holds.
  *
- * Who may do what: a put, with its own actor, outside any operation; it uses the guard. Whoever has unlinked the head,
- *   or repairs a record that notes it, frees. Reading needs no actor.
+ * Who may do what: a put makes a chain, with its own actor, outside any operation; it uses the actor's guard. The
+ *   thread that unlinked the head, or that repairs a record with a note of it, frees the chain. Reading needs no actor.
  *
- * Crash: the note of the head leads to all blocks and chunks. An object that is named, and whose tag is not odd, is
- *   still in the record of the dead thread as any slot; nobody else can have it before that record is rolled back, and
- *   afterwards nobody looks at the head. Repair frees what is not in the map, chunks first (shm/maintain/rollback.c).
+ * Crash: the note of the head leads to all blocks and chunks. If an object is named but its tag is not odd, its slot is
+ *   still in the record of the dead thread, as any other slot. Nobody else can have the slot before that record is
+ *   rolled back, and afterwards nobody looks at the head. If the head is not in the map, repair frees it, chunks first
+ *   (shm/maintain/rollback.c).
  */
 #include "shm/map/chain.h"
 
@@ -81,7 +84,7 @@ static uint32_t slab_room(const ShmClass *class) {
         return class->n_slots * class->size;
 }
 
-/* The largest class that wastes less than a tenth; else the one that wastes least. */
+/* The largest class that wastes less than a tenth of a slab; if there is none, the class that wastes least. */
 static uint32_t chunk_class(const ShmArena *arena) {
         uint32_t best = arena->n_classes - 1;
 
@@ -108,17 +111,20 @@ static Shape chain_shape(const ShmArena *arena) {
         return (Shape){ .room = room, .n_words = room / (uint32_t) sizeof(ChainWord) };
 }
 
-/* Blocks for chunks that the head does not name: one at least, and no last one for the sake of one chunk. */
+/*
+ * How many blocks name all chunks: one at least. All but the last have a chunk less than words, since the last word
+ * names the next block.
+ */
 static uint32_t chain_blocks(Shape shape, uint32_t n_chunks) {
         return n_chunks <= shape.n_words ? 1 : (n_chunks - 1 + shape.n_words - 2) / (shape.n_words - 1);
 }
 
-/* How many of `left` chunks so many words name. If not all of them, the last word names the next block. */
+/* How many of `left` chunks are named by so many words. If these are not all, the last word names the next block. */
 static uint32_t words_chunks(uint32_t n_words, uint32_t left) {
         return left <= n_words ? left : n_words - 1;
 }
 
-/* Words of a block that is to name `left` chunks, or the first of them. */
+/* The number of words in a block that names `left` chunks, or the first of them. */
 static uint32_t block_words(Shape shape, uint32_t left) {
         return left <= shape.n_words ? left : shape.n_words;
 }
@@ -127,12 +133,14 @@ static uint32_t words_size(uint32_t n_words) {
         return n_words * (uint32_t) sizeof(ChainWord);
 }
 
-/* Where the bytes are that are not in the head. */
+/* The parts of a value: bytes in the head, bytes in chunks, and the numbers of chunks and of words in the head. */
 typedef struct Rest {
         uint32_t head_bytes, size, n_chunks, n_words;
 } Rest;
 
-/* How many bytes of the value a head has room for beside n words, where it has `most` for these but the first. */
+/*
+ * How many bytes of the value fit a head beside n words. `most`: its room for bytes, and for all words but the first.
+ */
 static uint32_t head_most(uint32_t most, uint32_t n) {
 #ifdef SHM_STEP
         if (shm_chain_room)
@@ -141,7 +149,7 @@ static uint32_t head_most(uint32_t most, uint32_t n) {
         return most - words_size(n - 1);
 }
 
-/* Whether a head has n words: they name few chunks, and there is room. */
+/* Whether a head has n words of its own: they are few enough, and there is room for them. */
 static bool head_names(uint32_t most, uint32_t n) {
         return n <= HEAD_WORDS_MAX && words_size(n - 1) <= most;
 }
@@ -198,14 +206,17 @@ static uint32_t slot_share(const ShmArena *arena, uint32_t class) {
         return SHM_SLAB_SIZE / arena->classes[class].n_slots;
 }
 
-/* The head has all of the rest, and a slot among those of chunks if their slabs have several. */
+/* The head has the whole rest. It takes a slot of the class of chunks, if slabs of that class have several. */
 static uint32_t head_short(const ShmArena *arena, uint32_t whole) {
         const ShmClass *chunk = &arena->classes[chunk_class(arena)];
 
         return chunk->n_slots > 1 && chunk->size > whole ? chunk->size : whole;
 }
 
-/* A head has all of the rest; or the class below it, and a small chunk has the bytes that are left then. */
+/*
+ * The size of a head that has the whole rest; or of one that has a slot of the class below, so that a small chunk has
+ * the bytes that do not fit.
+ */
 static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest, bool is_short) {
         uint32_t class = shm_arena_class(arena, size + rest), whole = arena->classes[class].size;
         uint32_t less = class > 0 ? arena->classes[class - 1].size : 0, both,
@@ -219,7 +230,7 @@ static uint32_t head_split(const ShmArena *arena, uint32_t size, uint32_t rest, 
         return both + share / SAVED_SHARE <= share ? less : whole;
 }
 
-/* How much larger a head is for words that name n chunks; 0: a block takes less, or it has no room for them. */
+/* How much larger a head is with words for n chunks. 0: a block takes less, or the head has no room for the words. */
 static uint32_t head_more(const ShmArena *arena, uint32_t size, uint32_t value_size, uint32_t n,
                           bool is_short) {
         uint32_t more = n > 0 ? words_size(n - 1) : 0;
@@ -271,7 +282,7 @@ typedef struct Fill {
         uint32_t n_left; /* in so many chunks */
 } Fill;
 
-/* The owner has words now, which name nothing. Under its guard, or its note. */
+/* The owner has words now, which name nothing. The caller has a guard on the owner, or a note of it. */
 static void fill_clear_words(Fill *f, uint64_t owner, ChainWord *words, uint32_t n) {
         f->owner = owner;
         f->pending = (ShmPending){ .link = words, .seal = shm_leaf_seal(owner) };
@@ -286,7 +297,7 @@ static void fill_advance(Fill *f, uint32_t n, uint32_t size) {
         f->n_left -= n;
 }
 
-/* Full chunks, as many as the cache has, or the last one. Returns how many. */
+/* Fills full chunks, as many as the cache has, or the last chunk of the value. Returns how many. */
 static uint32_t fill_from_cache(Fill *f, uint32_t n_max) {
         uint32_t full = f->n_left - (f->left < f->n_left * f->shape.room), n;
         uint32_t size = full > 0 ? f->shape.room : f->left;
@@ -375,7 +386,7 @@ int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uin
         return r;
 }
 
-/* NULL: no such object can be there. Nothing is read: whether it is live is seen by the head. */
+/* NULL: no such object can be there. Nothing is read: the caller checks later that the head is live. */
 static const void *object_at(const ShmArena *arena, uint64_t handle, size_t size) {
         uint32_t class = shm_arena_class(arena, size);
         SlotId id = shm_handle_slot(handle);
@@ -390,7 +401,7 @@ static uint64_t word_handle(uint64_t owner, const ChainWord *word) {
         return shm_load_rlx(word) ^ shm_leaf_seal(owner);
 }
 
-/* The bytes of the chunks that a head names, or a block. */
+/* Words of a head, or of a block, and the number of bytes in the chunks that they name. */
 typedef struct Part {
         uint64_t owner;
         const ChainWord *words;
@@ -454,7 +465,10 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
         }
 }
 
-/* The last PART of the first n_max live blocks of n_all, in a ring; returns how many are live. */
+/*
+ * Walks over the first n_max blocks of n_all, while they are live. The ring has the last PART of them. Returns how many
+ * are live.
+ */
 static uint32_t walk_blocks(const ShmArena *arena, uint64_t block, uint32_t n_max, uint32_t n_all,
                             uint64_t *ring) {
         uint32_t off = words_size(chain_shape(arena).n_words - 1), n = 0;
@@ -471,7 +485,7 @@ static uint32_t walk_blocks(const ShmArena *arena, uint64_t block, uint32_t n_ma
         return n;
 }
 
-/* Chunks that are not live follow all that are: they were not made, or freed from the last one on. */
+/* Counts the live chunks, which come first: the others were not made, or were freed, from the last one on. */
 static uint32_t count_live(const ShmArena *arena, const uint64_t *handles, uint32_t n_all) {
         uint32_t n = 0;
 
@@ -492,7 +506,7 @@ static bool read_handles(const ShmArena *arena, uint64_t owner, uint32_t off, ui
 }
 
 /*
- * Their tags come together, where changes under a lock would wait for one after the other: a put of 64 KiB takes an
+ * The tags are fetched together, since locked changes would wait for one after the other. So a put of 64 KiB takes an
  * eighth less in a program that uses its caches for other things, too, and 2 % more in one that does nothing else.
  */
 static void free_chunks(ShmActor *actor, const uint64_t *handles, uint32_t n) {
@@ -502,7 +516,7 @@ static void free_chunks(ShmActor *actor, const uint64_t *handles, uint32_t n) {
                 (void) shm_object_free(actor, handles[n - 1]);
 }
 
-/* A block that names n chunks goes with them. */
+/* Frees the n chunks that a block names, then the block. */
 static void free_block(ShmActor *actor, uint64_t block, uint32_t n) {
         uint64_t handles[WORDS_MAX];
 
@@ -528,7 +542,7 @@ static void free_blocks(ShmActor *actor, uint64_t first, Shape shape, uint32_t n
         } while (n_max > 0);
 }
 
-/* The chunks that the head itself names. `first`: the first of them, whose word was condemned. */
+/* Frees the chunks that the head itself names. `first`: the first of them; its word is condemned already. */
 static void free_head_chunks(ShmActor *actor, const ShmMapView *view, uint64_t first, uint32_t n) {
         uint32_t off = (uint32_t) ((const uint8_t *) view->at - (view->bytes - sizeof(ShmMapLeaf)));
         uint64_t handles[HEAD_WORDS_MAX];
@@ -543,7 +557,7 @@ static void free_head_chunks(ShmActor *actor, const ShmMapView *view, uint64_t f
         free_chunks(actor, handles, n);
 }
 
-/* False: the leaf is gone. */
+/* Condemns the first word. False: the leaf is gone. */
 static bool condemn_chain(const ShmArena *arena, const ShmMapView *view, uint64_t *ret_first) {
         uint64_t seal = shm_leaf_seal(view->handle), raw = view->word, first = raw ^ seal;
 

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Chains: values that do not fit one object, or would waste much of it. The leaf, which is called the head then, has
- * SHM_LEAF_CHAINED; its key is followed by padding to 8 bytes and words that name chunks, objects that are full of the
- * value's bytes. If there are more than 16, or the head has no room for their words, one word names the first block
- * instead: an object of such words, the last of which names the next block. Behind the words, the first bytes of the
- * value may have the rest of the head's slot.
+ * Chains: values that do not fit one object, or would waste much of it. The leaf of such an entry is called the head,
+ * and has SHM_LEAF_CHAINED. Its key is followed by padding to 8 bytes, and by words that name chunks. A chunk is an
+ * object that has nothing but bytes of the value. If there are more than 16 chunks, or the head has no room for their
+ * words, it has one word, which names the first block. A block is an object of such words, and its last word names the
+ * next block. Behind the words, the rest of the head's slot may have the first bytes of the value.
  */
 #include "shm/map/leaf.h"
 
@@ -21,8 +21,9 @@ extern uint32_t shm_chain_short;
 #define SHM_CHAIN_WHOLE_MAX 816U
 
 /*
- * The size that the head of a chain needs; 0: key and value are better one object. `key_size`: with a claim, if any.
- * Memory that is short is in empty slabs: each piece may need one of its own, so that there are as few as can be.
+ * The size that the head of a chain needs; 0: key and value are better in one object. `key_size` includes the claim, if
+ * there is one. `is_short`: memory is short. Then only whole slabs may be free, and each piece may need one of its own,
+ * so there are as few pieces as possible.
  */
 uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size,
                                    bool is_short);
@@ -37,26 +38,26 @@ static inline uint32_t shm_chain_head_size(const ShmArena *arena, uint32_t key_s
         return shm_chain_head_size_large(arena, key_size, value_size, is_short);
 }
 
-/* Largest value of any entry in this arena, whatever the map allows. */
+/* The largest value of any entry in this arena, whatever the options of maps allow. */
 uint32_t shm_chain_size_max(const ShmArena *arena);
 
-/* How many bytes of the value are in a head whose slot has the size `room`: the first ones. */
+/* How many bytes of the value are in a head whose slot has the size `room`. They are the first ones. */
 uint32_t shm_chain_head_bytes(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room);
 
-/* The size of the slots of chunks and blocks. */
+/* The sum of the sizes of the slots of chunks and blocks. */
 uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room);
 
 /*
- * Makes the value of a head, not sealed, that has none and that this thread has noted; `words`: those of the head, in
- * a slot of the size `room`. Errors of shm_object_alloc(), -ESTALE also where a chunk was revoked meanwhile: what there
- * is so far is to be freed.
+ * Makes the value of a head that has none yet, and that this thread has noted. `head`: not sealed; `words`: those of
+ * the head, in a slot of the size `room`. Errors of shm_object_alloc(); -ESTALE also if a chunk was revoked meanwhile.
+ * After an error, free the part that was made.
  */
 int shm_chain_fill(ShmActor *actor, uint64_t handle, const ShmMapLeaf *head, uint32_t room, uint64_t *words,
                    const void *value);
 
 /*
- * Copies bytes [offset, offset + size) of the value of a view with SHM_LEAF_CHAINED, inside the value. They count if
- * shm_map_view_live() says so after that. -EUCLEAN: the chain is broken, or was freed meanwhile.
+ * Copies bytes [offset, offset + size) of a value. The range is inside the value, and the view has SHM_LEAF_CHAINED.
+ * The bytes count if shm_map_view_live() says so after that. -EUCLEAN: the chain is damaged, or was freed meanwhile.
  */
 int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offset, void *buffer,
                    uint32_t size);
@@ -64,7 +65,7 @@ int shm_chain_copy(const ShmArena *arena, const ShmMapView *view, uint32_t offse
 /* Whether each chunk but the last is a slab of its own. */
 bool shm_chain_takes_slabs(const ShmArena *arena);
 
-/* Frees the chunks of a leaf that is noted and linked nowhere, if it has any. Others may do so at the same time. */
+/* Frees the chunks, if any, of a leaf that is noted and linked nowhere. Others may do so at the same time. */
 void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf);
-/* The same, then the leaf. As shm_object_free(). */
+/* Frees the chunks, then the leaf. Errors of shm_object_free(). */
 int shm_chain_free(ShmActor *actor, uint64_t leaf);

@@ -1,25 +1,25 @@
 /*
  * Maps: taking entries
  *
- * Purpose: deletes an entry, and tells the value that it had.
+ * Purpose: deletes an entry, and returns the value that it had.
  *
- * A value that does not change is copied, then its leaf is unlinked by its version. A counter may change until nobody
- * can change it any more: it is unlinked, its tag made even, and then its word exchanged for one that no thread
- * expects.
+ * If the value does not change, it is copied, then its leaf is unlinked by its version. A counter may change until the
+ * last moment. So its leaf is unlinked, the leaf's tag is made even, and then the sealed word is exchanged for one that
+ * no thread expects.
  *
  * Invariants
- *   1. The word is exchanged after the tag is even, and before the slot is anybody else's. A change that was done
- *      before is in what the exchange returns. One that was decided on before, and comes late, finds another word than
- *      it expects; one that is decided on later finds the tag even, and the key absent.
- *   2. That word is a keyed hash of the leaf's handle. It is no value of the counter by which a thread could be held up
- *      (but for a chance of 2^-64, as for sealed words in general). A value that is derived from the last one could be
- *      one that the counter had before.
- *   3. A reader that sees the word finds the tag even, and looks again.
+ *   1. The word is exchanged after the tag is even, and before the slot is another object's. The exchange returns a
+ *      word with all changes that were done. A change that was decided on before, and comes late, finds another word
+ *      than it expects. A change that is decided on later finds the tag even, and the key absent.
+ *   2. The new word is a keyed hash of the leaf's handle. A thread that was held up does not expect it (but for a
+ *      chance of 2^-64, as for sealed words in general). A word derived from the last value could be one that the
+ *      counter had before.
+ *   3. A reader that sees the new word finds the tag even, and looks again.
  *
- * Who may do what: writers, as in trie-walk.c.
+ * Who may do what: writers, as in shm/map/trie-walk.c.
  *
- * Crash: before the entry is unlinked it is there as it was. Later its note and FREE name it: repair frees it, and its
- *   value is nobody's.
+ * Crash: before the entry is unlinked it is there as it was. After that, the note and the intent FREE name it: repair
+ *   frees it, and nobody gets its value.
  */
 #include "shm/map/take.h"
 
@@ -45,7 +45,7 @@ static int take_cell(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uin
         if (r)
                 return r;
         shm_tally_gone(actor, trie, SHM_MAP_DELETES, view);
-        /* Its epoch was revoked since: as if that had come before. */
+        /* The epoch was revoked since: the result is as if that had come before this call. */
         if (!final.done)
                 return -ENOENT;
         value = final.last ^ shm_leaf_seal(view->handle);

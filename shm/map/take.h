@@ -3,9 +3,9 @@
 #include "shm/map/map.h"
 
 /*
- * Deletes a key, and copies out the value that it had; of several that take a value, one gets it. All changes of a
- * counter are in that value, or are of another one. -ENOENT, -EMSGSIZE (nothing was done; ret_view tells the size),
- * -EIDRM, -EUCLEAN, -ENOBUFS, -EROFS. The bytes of ret_view are not to be used.
+ * Deletes a key, and copies out the value that it had. Of several threads that take one value, one gets it. If the
+ * value is a counter's, it includes every change that was ever done to that counter. -ENOENT, -EMSGSIZE (nothing was
+ * done; ret_view has the size), -EIDRM, -EUCLEAN, -ENOBUFS, -EROFS. Do not use the bytes of ret_view.
  */
 ssize_t shm_map_take(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                      ShmMapView *ret_view);
