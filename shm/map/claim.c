@@ -6,17 +6,18 @@
  * Invariants
  *   1. A claim is a leaf under the key itself. So one compare-and-set decides between claims, puts and deletes, and at
  *      most one claim of a key is linked.
- *   2. A claim never changes. Whether it stands follows from the clock, and from the client table: the entry that it
- *      names has the identity that it had, and is in use. So the claim of a process that ended is free without
- *      anybody doing anything; the next caller puts its own in its place.
- *   3. A claim takes the place of the leaf on which it was decided, by version. If that is an entry whose time is
- *      over, that is settled before: no touch of a thread that was held up brings it back unseen. The stale value can
- *      still be had until the claim is linked, also after a death in between.
- *   4. A thread that waits is woken by the change that takes a claim away: see shm/map/wait.c.
+ *   2. A claim never changes. It stands until its time is over, or until the entry of the client table that it names
+ *      has another identity or is no longer in use. So the claim of a process that ended is free though nobody changed
+ *      anything; the next caller puts its own claim in its place.
+ *   3. A claim replaces the leaf on which it was decided, by that leaf's version. If that leaf is an expired entry, the
+ *      thread settles its end first, so that no touch that was held up brings it back unseen. The stale value can be
+ *      had until the claim is linked, even if the thread dies in between.
+ *   4. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.
  *
- * Crash: a claim that was killed is done or not, as a put. If it is done, it is a dead process's, and free.
+ * Crash: if a thread is killed in a claim, the claim is linked or not, as with a put. A linked one belongs to a dead
+ *   process, and so is free.
  */
 #include "shm/map/claim.h"
 
@@ -41,7 +42,9 @@ static bool claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
                shm_client_identity(trie->arena, claim->client) == claim->process;
 }
 
-/* Until when the value of a leaf that is over can be had; 0: not at all. False: the leaf is no more. */
+/*
+ * The end of the time in which the value of a leaf that is over can be had; 0: it cannot. False: the leaf is no more.
+ */
 static bool load_stale_until(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret) {
         uint64_t until = shm_map_kept_until(trie, view);
         ShmClaim claim;
@@ -68,8 +71,8 @@ static int admit_claim(const ShmTrie *trie, const ShmMapView *view, uint64_t gon
 }
 
 /*
- * The leaf whose place the claim is to take, and its value if that is stale and wanted. SHM_TRIE_E_CHANGED: to be done
- * again.
+ * Finds the leaf that the claim is to replace, and copies its value if that is stale and wanted. SHM_TRIE_E_CHANGED:
+ * try again.
  */
 static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmMapClaim *claim, bool keeps,
                          ShmMapPut *put, ShmClaim *own, ShmClaimed *ret) {
@@ -137,7 +140,7 @@ int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                 return -EROFS;
         do {
                 r = claim_once(actor, trie, key, claim, keeps, ret);
-                /* Perhaps there is room without the stale value; or it is damaged. */
+                /* There may be room without the stale value; or that is damaged, and can be left out. */
                 if (keeps && (r == -ENOMEM || r == -E2BIG || r == -EUCLEAN)) {
                         keeps = false;
                         r = -EAGAIN;

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * Claims: of all that miss a key one process computes its value. A claim is a leaf with SHM_LEAF_CLAIM in the place of
- * the entry: to all but these calls the key is absent. It stands until a put takes its place, a delete removes it, its
- * process ends, or its time is over. The leaf's handle is the version by which it is fulfilled (SHM_MAP_REPLACE) or
- * given up (shm_map_delete()): both fail once it is no more.
+ * Claims: of all processes that miss a key, one computes its value. A claim is a leaf with SHM_LEAF_CLAIM in the place
+ * of the entry; for all calls but these the key is absent. A claim stands until a put replaces it, a delete removes it,
+ * its process ends, or its time is over. The leaf's handle is the claim's version. By it the claim is fulfilled
+ * (SHM_MAP_REPLACE) or given up (shm_map_delete()); both fail once the claim is no more.
  *
  * An expired value can be had as a stale one for ShmMapOptions.stale_ms. A claim keeps a copy of it.
  */
@@ -25,18 +25,19 @@ typedef struct ShmClaimed {
 
 /*
  * 0: the caller's process has the claim. -EEXIST: the key has a value; -EBUSY: another claim stands; -EMSGSIZE: the
- * buffer is too small; -E2BIG: the key is. Errors of shm_map_put().
+ * buffer is too small for the stale value; -E2BIG: the key is too large. Errors of shm_map_put().
  */
 int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
                   ShmClaimed *ret);
 
-/* 1: this version is a claim on the key, and stands; 0: it is not, or no more. -EIDRM. Version 0 stands for any. */
+/* 1: this version is a claim on the key, and stands; 0: it is not, or no longer. -EIDRM. Version 0 means any claim. */
 int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret);
 
 /*
- * The put that fulfils a claim with a value of elsewhere: in the claim's epoch, so that no other gets a value that
- * was asked for before it began; and with a lifetime that counts from the claim, made before anybody asked.
- * `limit_ms` is the claim's. 0; -EAGAIN: there is no such claim, or no more, or the lifetime is over; -EIDRM.
+ * Prepares the put that fulfils a claim with a value from outside of the pool. The value goes into the claim's epoch,
+ * so that a later epoch has no value that was asked for before it began. Its lifetime counts from the claim, which was
+ * made before anybody asked for the value. `limit_ms`: as it was given to the claim. 0; -EAGAIN: there is no such
+ * claim, or no longer, or the lifetime is over; -EIDRM.
  */
 int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t limit_ms,
                    uint32_t ttl_ms, ShmMapPut *ret);

@@ -1,20 +1,21 @@
 /*
  * Covers of near caches
  *
- * Purpose: whether copies may be read now.
+ * Purpose: tells whether copies may be read now.
  *
  * Invariants
- *   1. A copy is read after its cover was: the cover holds, and names the copy's epoch. So all changes from before the
- *      cover's time less the bound had been dropped when the copy was read. A look at the cover behind the read says
- *      nothing: the time may have been over when the copy was read, and have been moved since.
- *   2. The times that are stored were computed from a moment before: a thread that is stopped between stores an earlier
- *      time than it might.
- *   3. The words are changed by compare-and-set from what the process stored last. In a slot that is another object's
- *      by then it fails, but for a chance of 2^-64.
+ *   1. A program reads a copy after it looked at the cover: the cover holds, and names the copy's epoch. So when the
+ *      copy is read, all changes from before the cover's time less the bound have been dropped from the near cache. A
+ *      look at the cover after the read would prove nothing: the time may have been over during the read, and have been
+ *      moved since.
+ *   2. A time that is stored was computed from a moment before. So a thread that is stopped in between stores an
+ *      earlier time than it might.
+ *   3. The words are changed by compare-and-set from the values that the process stored last. If the slot is another
+ *      object's by then, the change fails, but for a chance of 2^-64.
  *
  * Who may do what: one process changes a cover, all read it.
  *
- * Crash: one clock's word may be later than the other's; the earlier one counts.
+ * Crash: the word of one clock may be later than the other's; the earlier one counts.
  */
 #include "shm/map/cover.h"
 

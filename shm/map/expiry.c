@@ -1,15 +1,15 @@
 /*
  * Maps: entries that expire
  *
- * Purpose: memory of entries goes back soon after their end; others are given more time.
+ * Purpose: gives the memory of entries back soon after their end, and moves ends.
  *
  * Invariants
- *   1. An object is a leaf of a map if that map's trie holds it on the path of the hash with which it begins. Nothing
- *      is written into it before that is known.
+ *   1. An object is a leaf of a map if the map's trie holds it on the path of the hash with which the object begins. A
+ *      thread that finds an object in a slab writes into it only once it knows this.
  *
- *   2. From its beginning to its end, a pass keeps in the arena's `first` the first end that it has left, or that a
- *      writer has noted since it began, which may be of a slab that is behind the hand; PASS_BEGUN, if there is none.
- *      The slabs ahead are looked at, whatever it is. It is 0 only where no end is noted.
+ *   2. While a pass is under way, `first` of the arena is the earliest of the ends that the pass has left behind, and
+ *      that writers have noted since it began, perhaps in slabs that the pass has passed. It is PASS_BEGUN if there are
+ *      no such ends. The pass looks at the slabs ahead, whatever `first` is. `first` is 0 only if no end is noted.
  *
  * Who may do what: writers touch; the maintainer steps.
  *
@@ -27,7 +27,7 @@
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
 #define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
 
-/* *ret_leaf: the leaf that has the end by now. SHM_TRIE_E_CHANGED: to be done again. */
+/* *ret_leaf: the leaf that has the new end. SHM_TRIE_E_CHANGED: try again. */
 static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
         ShmTrieCursor c;
         ShmMapView view;
@@ -77,12 +77,12 @@ bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         /* ORDER: rlx; hints. */
         if (shm_load_rlx(&expiry->hand) != 0)
                 return true;
-        /* The last pass may have died when it was at the end. */
+        /* PASS_BEGUN: the maintainer died at the very end of the last pass. */
         return (first <= now || first == PASS_BEGUN) &&
                (at_once || now - shm_load_rlx(&expiry->begun) >= PASS_MS); /* ORDER: rlx; as above. */
 }
 
-/* False: it is to be looked at again. */
+/* False: look at the leaf again. */
 static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view) {
         ShmTrieCursor c;
         int r;
@@ -124,7 +124,7 @@ static bool view_slot(const ShmArena *arena, SlotId id, ShmMapView *ret) {
                ret->expires != 0 && shm_map_view_live(arena, ret);
 }
 
-/* Returns the end of the entry, if that is still to come, or is to be looked at again; else 0. */
+/* Returns the end of the entry if it is still to come, or if the entry must be looked at again; else 0. */
 static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms, ShmTrie *trie) {
         uint64_t kept;
         bool done;
@@ -141,8 +141,8 @@ static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms
 }
 
 /*
- * A delete mostly waits for memory: for nodes on the path of its entry, which others do not use. So those of several
- * entries of one map are fetched together.
+ * A delete spends most of its time on fetching the nodes of its entry's path, which others do not use. So the nodes of
+ * several entries of one map are fetched together.
  */
 static void fetch_paths(ShmArena *arena, const ShmMapView *views, uint32_t n, uint64_t now_ms,
                         ShmTrie *trie) {
@@ -157,7 +157,7 @@ static void fetch_paths(ShmArena *arena, const ShmMapView *views, uint32_t n, ui
         shm_trie_prefetch(trie, hashes, n_hashes);
 }
 
-/* Some slots of a slab, from `slot` on. Returns the first end of entries that stay. */
+/* Looks at some slots of a slab, from `slot` on. Returns the earliest end of the entries that stay. */
 static uint64_t expire_slots(ShmActor *control, uint32_t slab, uint32_t slot, uint64_t now_ms,
                              ShmTrie *trie) {
         ShmMapView views[BATCH_MAX];
@@ -172,7 +172,7 @@ static uint64_t expire_slots(ShmActor *control, uint32_t slab, uint32_t slot, ui
         return left;
 }
 
-/* The first end of what is left in the slab. *ret_cost: 1, or SLAB_COST. */
+/* Returns the earliest end of the entries that stay in the slab. *ret_cost: 1, or SLAB_COST. */
 static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie,
                             uint32_t *ret_cost) {
         uint64_t *line = &control->arena->lines[slab].expires_first, left = 0;

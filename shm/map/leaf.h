@@ -24,7 +24,7 @@
 #define SHM_LEAF_SETTLED (UINT64_C(1) << 63) /* in `expires`: the end is over, and no touch moves it */
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
-/* Key and value follow, in this order; without a word at once. */
+/* Key and value follow, in this order. Only a sealed word has padding before it. */
 typedef struct ShmMapLeaf {
         uint64_t hash;
         uint64_t expires; /* sealed: milliseconds of the pool's clock, and SHM_LEAF_SETTLED; 0: never */
@@ -65,7 +65,7 @@ static inline size_t shm_leaf_size(uint32_t key_size, uint32_t value_size, uint3
                (flags & SHM_LEAF_CHAINED ? sizeof(uint64_t) : value_size);
 }
 
-/* A leaf seen in place. Read it, then ask shm_map_view_live() whether the bytes were the leaf's. */
+/* A leaf seen in place. Read its bytes, then ask shm_map_view_live() whether they were the leaf's. */
 typedef struct ShmMapView {
         uint64_t handle;
         const uint8_t *bytes; /* the key, then the value */
@@ -78,12 +78,12 @@ typedef struct ShmMapView {
         bool is_over; /* see shm_map_find() */
 } ShmMapView;
 
-/* The word of a chain that is being freed has another kind (shm/map/trie-word.h). */
+/* False: the chain is being freed, so that its first word has another kind (shm/map/trie-word.h). */
 static inline bool shm_leaf_is_whole(uint64_t leaf, uint64_t word) {
         return shm_trie_is_leaf(word ^ shm_leaf_seal(leaf));
 }
 
-/* Reads the word of a leaf that has one. False: it can be none. */
+/* Reads the sealed word of a leaf that has one. False: the sizes fit no such leaf. */
 static inline bool shm_map_view_word(ShmMapView *view) {
         const ShmMapLeaf *head = &view->head;
 
@@ -135,7 +135,7 @@ static inline bool shm_map_view_is_claim(const ShmMapView *view) {
         return view->head.flags & SHM_LEAF_CLAIM;
 }
 
-/* Whether key and value fit one object together, also where they are in two. */
+/* Whether key and value would fit one object together. They may be in two all the same. */
 static inline bool shm_map_view_is_small(const ShmArena *arena, const ShmMapView *view) {
         return shm_leaf_size(view->head.key_size, view->head.value_size, 0) <= shm_arena_size_max(arena);
 }

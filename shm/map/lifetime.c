@@ -4,19 +4,20 @@
  * Purpose: entries have an end, which can be moved.
  *
  * Invariants
- *   1. A thread that decides that an entry is absent since its time is over, and changes the map upon that, or refuses
- *      to, first settles its end, from the end that was seen, or finds that settled. So no touch comes between. A
- *      reader only looks: a touch that was held up since before the end may bring an entry back that a reader has
- *      missed, if nobody took its memory.
- *   2. `first` of a slab, and of the arena, is not later than the end of any entry of it, but while a step looks at the
- *      slab, or a pass is under way. A writer stores the end of a leaf, links it, then lowers `first` of its slab, then
- *      of the arena. A step makes the arena's the latest there is, then the slab's 0, looks at the leaves, then lowers
- *      both to what is left. So one of the two sees the other. See shm/map/expiry.c, too.
+ *   1. A thread may find that an entry's time is over, and therefore change the map, or refuse a change. Before it
+ *      does, it settles the end, from the end that it saw, or finds that settled. So no touch comes between. A reader
+ *      only looks: a touch that was held up since before the end may bring back an entry that a reader has missed, if
+ *      nobody took its memory.
+ *   2. `first` of a slab, and of the arena, is not later than the end of any entry in it, except while a step looks at
+ *      the slab, or a pass is under way. A writer stores the end of a leaf, links the leaf, lowers `first` of its slab,
+ *      then that of the arena. A step sets the arena's to the latest time, then the slab's to 0, looks at the leaves,
+ *      and lowers both to the earliest end that is left. So one of the two sees the other. See shm/map/expiry.c, too.
  *
- * Who may do what: writers end, move ends and lower `first`; the maintainer passes over the slabs (shm/map/expiry.c).
+ * Who may do what: writers settle ends, move ends and lower `first`; the maintainer passes over the slabs
+ *   (shm/map/expiry.c).
  *
- * Crash: of a writer after the link: its record names the map, which is counted then, and that notes the ends of all
- *   entries. Of the maintainer in a step: the next one sweeps all maps, and notes them, too.
+ * Crash: if a writer dies after the link, its record names the map. The map is counted then, and the count notes the
+ *   ends of all entries. If the maintainer dies in a step, the next one sweeps all maps, and notes the ends, too.
  */
 #include "shm/map/lifetime.h"
 
@@ -34,7 +35,7 @@ uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_m
 uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
         uint64_t end = shm_map_end_from(trie, ttl_ms, 0);
 
-        /* Entries without an end do not look at the clock. */
+        /* For an entry without an end the clock is not read. */
         return end ? shm_map_now_ms(trie) + end : 0;
 }
 

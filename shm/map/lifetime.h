@@ -19,7 +19,7 @@ bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
 /* Whether a leaf with an end is a claim, or an expired entry. */
 bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view);
 
-/* Gets of entries without an end do not look at the clock. */
+/* For an entry without an end the clock is not read. */
 static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) {
         return __builtin_expect(view->expires != 0, 0) && shm_map_is_absent(trie, view);
 }
@@ -28,20 +28,21 @@ static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) 
 uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
 
 /*
- * Makes the end that was seen another one; SHM_MAP_ENDED: for good. False: it is another one by now. If the leaf was
- * unlinked meanwhile, the change is as if it had come before that.
+ * Replaces the end that was seen; SHM_MAP_ENDED ends the entry for good. False: the leaf has another end by now. If the
+ * leaf was unlinked meanwhile, the change is as if it had come before that.
  */
 #define SHM_MAP_ENDED UINT64_C(1)
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires);
 /*
- * Settles that an entry is over: no touch that was held up brings it back. Its stale value can still be had, as long as
- * before, until something takes its place. A claim is none, and stays. False: it has another end by now.
+ * Settles that an entry is over, so that no touch that was held up brings it back. Its stale value can be had as long
+ * as before, until another leaf replaces it. A claim is no entry, and stays as it is. False: the leaf has another end
+ * by now.
  */
 bool shm_map_settle_end(const ShmMapView *view);
 
 /*
- * A leaf with an end is linked, or was given an earlier one: passes will look at it. If the caller dies before this, a
- * count of the map does it (shm/map/map-sweep.c).
+ * To be called once a leaf with an end is linked, or has an earlier end, so that passes look at it. If the caller dies
+ * before this, a count of the map does it (shm/map/map-sweep.c).
  */
 void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires);
 /* Lowers a `first`. Returns whether nothing had an end before. */

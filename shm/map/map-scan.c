@@ -1,18 +1,18 @@
 /*
  * Maps: all entries
  *
- * Purpose: iterate, count, expire, beside others that write.
+ * Purpose: iterates, counts and expires entries while others write.
  *
  * Invariants
- *   1. An entry that is in the map throughout is met exactly once, also when its value is replaced
- *      meanwhile: the place of a scan is that of a key, not of a leaf. A leaf found freed is looked
- *      for again from the place before it, unless its word still holds it: then it is stale.
+ *   1. An entry that is in the map throughout is met exactly once, even if its value is replaced meanwhile: the place
+ *      of a scan is that of a key, not of a leaf. If a leaf was freed, the scan looks again from the place before it,
+ *      unless the word still holds the leaf: then the leaf is stale.
  *   2. In a bucket, a key whose leaf was revoked is put into a later word (shm/map/map.c, invariant 3): one scan may
  *      meet the revoked entry and the new one.
  *
- * Who may do what: see trie-walk.c. Reading needs no actor.
+ * Who may do what: see shm/map/trie-walk.c. Reading needs no actor.
  *
- * Crash: see trie-walk.c. An expiry that was killed has deleted some and not others.
+ * Crash: see shm/map/trie-walk.c. An expiry that was killed has deleted some entries and not others.
  */
 #include "shm/map/map.h"
 
@@ -28,7 +28,10 @@
 
 static_assert(SHM_EPOCHS_MAX <= NO_EPOCH, "an epoch that there is not");
 
-/* A leaf found freed: 0: it is stale; SHM_TRIE_E_CHANGED: another is in its place, the scan is back. */
+/*
+ * A leaf was found freed. 0: the word still holds it, so it is stale. SHM_TRIE_E_CHANGED: another leaf is in its place,
+ * and the scan has gone back.
+ */
 static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *before, ShmTrieScan *scan) {
         uint64_t seen = c->value, n_words = scan->n_words;
         int r;
@@ -123,7 +126,7 @@ static bool is_in_epoch(const ShmMapLeaf *head, uint32_t epoch) {
         return (head->epoch & 0xff) == (epoch & 0xff) && (epoch >> 8 == 0 || head->epoch >> 8 == epoch >> 8);
 }
 
-/* *ret_vacancy: the word's value if the leaf goes. *ret: of a leaf that is not stale. */
+/* *ret_vacancy: the value of the word once the leaf is gone. *ret: a view of the leaf, unless it is stale. */
 static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy,
                         ShmMapView *ret) {
         bool is_spent;
@@ -151,7 +154,7 @@ static void tally_fate(ShmActor *actor, const ShmTrie *trie, Fate fate, const Sh
                 shm_tally_gone(actor, trie, fate == END ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, view);
 }
 
-/* The note of its end may be missing, where the thread that put it died. */
+/* Counts an entry that stays, and notes its end: that note may be missing if the thread that put the entry died. */
 static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensus *census) {
         census->entries++;
         census->bytes += shm_map_view_cost(trie->arena, view);
@@ -164,7 +167,7 @@ static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, 
                 census->bytes_before -= shm_map_view_cost(trie->arena, view);
 }
 
-/* One leaf: 1: deleted it; 0: kept it, forgot it, or is to look at it again. */
+/* Looks at one leaf. 1: it was deleted. 0: it was kept or forgotten, or the scan is to look at it again. */
 static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        ShmMapCensus *census) {
         ShmTrieScan before = *scan;
@@ -186,7 +189,7 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         r = fate == LOOK_AGAIN ? SHM_TRIE_E_CHANGED : shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
                 before.n_words = scan->n_words;
-                /* It is not what was decided on any more. */
+                /* The word has changed since the decision: look at it again. */
                 *scan = before;
                 return 0;
         }

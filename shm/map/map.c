@@ -1,23 +1,23 @@
 /*
  * Maps: entries by key
  *
- * Purpose: finds, gets and deletes entries of a trie whose leaves are entries. Puts are in put.c.
+ * Purpose: finds, gets and deletes entries of a trie whose leaves are entries. Puts are in shm/map/put.c.
  *
  * Invariants
- *   1. At most one live leaf of a key is linked: its path has one word for it at a time. In a bucket
- *      that is for good: where the key was deleted, a second hash of it stays.
- *   2. What is returned was read while its tag said it was live: an entry that was in the map at a
- *      moment inside the call.
- *   3. A leaf that is linked and stale (its epoch was revoked, somebody freed it) is no entry. It
- *      stays stale: above the buckets, a word that holds one is free for others. In a bucket it may be the
- *      word of any key. Readers and deletes pass it over; a put first makes it a SHM_TRIE_GONE without
- *      a name, which no key uses again. So a put that goes on to a later word knows of each earlier
- *      one that it will never be its key's, and a change that expects the stale leaf there fails.
- *   4. The compare-and-set of a change names the version it was decided on: nothing comes between.
+ *   1. At most one live leaf of a key is linked: at any time one word on its path is the key's. In a bucket that word
+ *      is the key's for good: when the key is deleted, a second hash of it stays there.
+ *   2. A call returns only bytes that it read while the leaf's tag said that it was live: an entry that was in the map
+ *      at a moment inside the call.
+ *   3. A leaf that is linked and stale (its epoch was revoked, or somebody freed it) is no entry. It stays stale: above
+ *      the buckets, any key may take a word that holds one. In a bucket, the word may be that of any key. Readers and
+ *      deletes pass over it; a put first makes it a SHM_TRIE_GONE without a name, which no key uses again. So when a
+ *      put goes on to a later word it knows that no earlier word will ever be its key's, and a change that expects the
+ *      stale leaf in such a word fails.
+ *   4. The compare-and-set of a change names the version on which the change was decided: nothing comes between.
  *
- * Who may do what: see trie-walk.c. Reading needs no actor.
+ * Who may do what: see shm/map/trie-walk.c. Reading needs no actor.
  *
- * Crash: see trie-walk.c.
+ * Crash: see shm/map/trie-walk.c.
  */
 #include "shm/map/map.h"
 
@@ -36,8 +36,9 @@
 #define PREFETCH_SIZE 384
 
 /*
- * Where an object begins is known only when its slab's word is. Its size is guessed to be that of
- * the leaf read before: word and object are then fetched at one time. It spares a miss of two.
+ * The address of an object is known only once its slab's word was read. Here the size of the object is guessed to be
+ * that of the leaf that was read before. So slab word and object are fetched at the same time, which saves one cache
+ * miss of two.
  */
 static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
         SlotId id = shm_handle_slot(handle);
@@ -64,7 +65,7 @@ typedef enum Match {
         AGAIN, /* the word was changed meanwhile, the cursor moved */
 } Match;
 
-/* A stale leaf is linked at the cursor. `actor`: of a put, else NULL. A Match, or an error. */
+/* A stale leaf is linked at the cursor. `actor`: of a put; NULL for other calls. Returns a Match, or an error. */
 static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         int r;
 
@@ -78,7 +79,7 @@ static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
 }
 
-/* Compares the leaf at the cursor with the key. As match_word(). */
+/* Compares the leaf at the cursor with the key. Returns what match_word() returns. */
 static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
                       ShmMapView *view) {
         uint64_t seen = c->value;
@@ -95,7 +96,7 @@ static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
                         return same ? MINE : OTHER;
                 }
         }
-        /* Unlinked, then freed; else, if it is linked still, it is stale for good. */
+        /* A leaf is unlinked before it is freed. If it is still linked, it is stale for good. */
         r = shm_trie_reload(trie, c);
         if (r)
                 return r;
@@ -202,7 +203,7 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
         }
 }
 
-/* One attempt. SHM_TRIE_E_CHANGED: to be done again. */
+/* One attempt. SHM_TRIE_E_CHANGED: try again. */
 static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
         ShmTrieCursor c;
         ShmMapView view;

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * Maps: a trie whose leaves are entries, a key and a value.
+ * Maps: a trie whose leaves are entries, each a key and a value.
  *
- * An entry is found by the pool's keyed hash of its key. It never changes: a new value is a new
- * leaf. Its handle is the version of the value.
+ * An entry is found by the pool's keyed hash of its key. A leaf does not change, but for its sealed words
+ * (shm/map/leaf.h): a new value is a new leaf. The leaf's handle is the version of the value.
  */
 #include <sys/types.h>
 
@@ -75,38 +75,44 @@ static inline size_t shm_map_key_max(const ShmArena *arena) {
 uint32_t shm_map_value_max(const ShmTrie *trie);
 
 /*
- * 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. The view was of a live leaf. If its is_over is set,
- * the entry is absent to users of the map.
+ * 0, SHM_MAP_E_ABSENT, SHM_MAP_E_TAKEN; -EIDRM: the map is no more. After 0 the view is one of a leaf that was live; if
+ * its is_over is set, the entry is absent to users of the map.
  */
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
-/* The same for a put, which has an actor: the place that the key is to have is known to be its own from then on. */
+/*
+ * The same for a put, which has an actor. In a bucket it makes stale leaves on the way unusable, so that from then on
+ * the word that it finds is the key's own.
+ */
 int shm_map_find_place(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor,
                        ShmMapView *ret_view);
 
-/* Copies bytes inside the value. They count if the view is live after that. -EUCLEAN: the entry is damaged, or not. */
+/*
+ * Copies bytes inside the value. They count if the view is live after that. -EUCLEAN: the entry is damaged, or was
+ * freed meanwhile.
+ */
 int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size);
 
 /*
- * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small; ret_view tells the size), -EIDRM, -EUCLEAN (the
- * entry is damaged). ret_view may be NULL; its bytes are not to be used.
+ * Copies the value out. -ENOENT, -EMSGSIZE (the buffer is too small; ret_view has the size), -EIDRM, -EUCLEAN (the
+ * entry is damaged). ret_view may be NULL. Do not use its bytes.
  */
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view);
 /*
- * Copies bytes of the value from `offset` on; returns how many there were for the buffer. -ENOENT, -EAGAIN (`version`
- * is not 0, and the value has another), -EIDRM, -EUCLEAN.
+ * Copies bytes of the value from `offset` on, and returns how many. -ENOENT, -EAGAIN (`version` is not 0, and the value
+ * has another one), -EIDRM, -EUCLEAN.
  */
 ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t offset,
                      void *buffer, size_t size, ShmMapView *ret_view);
 
 /*
- * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (over 900 keys there
- * ever were of one hash), -EIDRM, errors of shm_object_alloc().
+ * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (in all its time the map had more than 900
+ * keys with this hash), -EIDRM, errors of shm_object_alloc().
  */
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version);
-/* Counts a change that failed for want of memory or room, and is not done again. */
+/* Counts a change that failed for lack of memory or room, and that is not tried again. */
 void shm_map_count_failure(ShmActor *actor, const ShmTrie *trie);
 
 /* Counts a put whose key and value have no room in any map of the pool; -E2BIG. */
@@ -119,23 +125,23 @@ int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size);
 int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected);
 
 /*
- * Deletes what is in an epoch (era 0: any era of that id; SHM_MAP_EPOCH_ALL: any epoch), and forgets entries that are
- * stale, among the next n_max leaves, or fewer where many words of the index are empty. Returns how many it deleted;
- * scan->done says whether there are more leaves. -EIDRM, -ENOBUFS, -EROFS.
+ * Deletes the entries of an epoch (era 0: any era of that id; SHM_MAP_EPOCH_ALL: any epoch), and forgets entries that
+ * are stale. One call looks at the next n_max leaves, or at fewer where many words of the index are empty. Returns how
+ * many it deleted; scan->done says whether that was all. -EIDRM, -ENOBUFS, -EROFS.
  */
 ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        uint32_t n_max);
 
 /*
- * Forgets what is stale, and counts the others for the census, among the next n_max leaves. It moves `scan` as
- * shm_map_expire() does, and fails as that does.
+ * Forgets the stale entries among the next n_max leaves, and counts the others for the census. It moves `scan`, and
+ * fails, as shm_map_expire() does.
  */
 ssize_t shm_map_clean(ShmActor *actor, const ShmTrie *trie, ShmTrieScan *scan, uint32_t n_max,
                       ShmMapCensus *census);
 
 /*
- * The next entry: 1, its key copied to `buffer`, of SHM_CLASS_SIZE_MAX, and its value, if shm_map_view_is_small();
- * 0: no more. -EIDRM, -EUCLEAN.
+ * Finds the next entry. 1: its key was copied to `buffer`, which has SHM_CLASS_SIZE_MAX bytes, and so was its value, if
+ * shm_map_view_is_small(). 0: there is no more. -EIDRM, -EUCLEAN.
  */
 int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);
 

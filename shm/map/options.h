@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Options of a map. They are changed live, all at once: the root has two sets, of which the lowest bit of
- * `options_version` names the one that counts. A change fills the other, then raises the version. If its thread dies
- * before that, nothing was changed.
+ * Options of a map. They are changed live, all at once. The root has two sets of them, and the lowest bit of
+ * `options_version` names the set that counts. A change fills the other set, then raises the version. If its thread
+ * dies before that, nothing was changed.
  *
  * Who may do what: the maintainer, and the thread that makes a map, store. Everybody loads.
  */
@@ -19,7 +19,10 @@ typedef struct ShmMapOptions {
         uint32_t evict; /* ShmMapEvict */
 } ShmMapOptions;
 
-/* A stalled reader may see a change that is under way. Where that does harm, shm_map_options() tells. */
+/*
+ * A reader that was held up may see parts of a later change. shm_map_options() notices that, for callers to which it
+ * matters.
+ */
 static inline ShmMapOptions shm_map_options_look(const ShmTrieRoot *root, uint32_t version) {
         const ShmMapOptionSets *sets = &root->options;
         uint32_t i = version & 1, value = shm_load_acq(&sets->value[i]); /* ORDER: acq; before the version. */
@@ -47,7 +50,7 @@ static inline bool shm_map_options_read(const ShmTrieRoot *root, ShmMapOptions *
 static inline ShmMapOptions shm_map_options(const ShmTrie *trie) {
         ShmMapOptions ret;
 
-        /* Changes are milliseconds apart, but in an arena of lies. */
+        /* Changes are milliseconds apart, except in a damaged arena. */
         for (uint32_t tries = 0; tries < 100; tries++)
                 if (__builtin_expect(shm_map_options_read(trie_root(trie), &ret), 1))
                         break;
@@ -71,7 +74,7 @@ static inline uint64_t shm_map_options_limit(const ShmTrie *trie) {
         return shm_load_rlx(&root->options.limit_bytes[version & 1]); /* ORDER: rlx; a hint. */
 }
 
-/* One at a time. */
+/* No two threads do this at the same time. */
 static inline void shm_map_options_store(ShmTrieRoot *root, const ShmMapOptions *options) {
         uint32_t next = shm_load_rlx(&root->options_version) + 1, i = next & 1; /* ORDER: rlx; ours alone. */
         uint32_t max = options->value_max < SHM_MAP_VALUE_MASK ? options->value_max : SHM_MAP_VALUE_MASK;

@@ -14,12 +14,12 @@ static inline uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor 
                        : 0;
 }
 
-/* To the word that holds the leaf. False: the map does not, or not any more. */
+/* Moves the cursor to the word that holds the leaf. False: the map does not hold it, or no longer. */
 bool shm_map_find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *ret);
 
 /*
- * Deletes the leaf that the cursor is at, and counts that. -ENOENT: it went meanwhile; SHM_TRIE_E_CHANGED: others
- * were faster each time; -EIDRM, -ENOBUFS.
+ * Deletes the leaf at the cursor, and counts that. -ENOENT: the leaf is gone already; SHM_TRIE_E_CHANGED: others
+ * changed the word first, each time; -EIDRM, -ENOBUFS.
  */
 int shm_map_unlink(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *cursor,
                    ShmMapCount count);

@@ -1,19 +1,20 @@
 /*
  * Maps: waiting for claims
  *
- * Purpose: a thread that waits for a claim sleeps until it is no more.
+ * Purpose: a thread that waits for a claim sleeps until the claim is no more.
  *
  * Invariants
- *   1. The lowest bit of a word says that threads may sleep on it; the others count. A thread that waits sets the bit,
- *      then looks at the key, then sleeps if the word is as it was. A thread that ends a claim changes the key, then
- *      looks at the word: if the bit is set, it clears it, counts, and wakes all. So one of the two sees the other.
- *   2. A bit may be set where nobody sleeps: one system call is in vain, and clears it.
- *   3. No sleep is longer than its caller allows for a thread that ended a claim, and was killed or stopped before it
+ *   1. The lowest bit of a word says that threads may sleep on it; the other bits count. A thread that waits sets the
+ *      bit, looks at the key, then sleeps if the word is as it was. A thread that ends a claim changes the key, then
+ *      looks at the word: if the bit is set, it clears the bit, raises the count, and wakes all. So one of the two sees
+ *      the other.
+ *   2. A bit may be set though nobody sleeps: then one system call is in vain, and clears it.
+ *   3. The caller limits each sleep, since the thread that ended the claim may have been killed or stopped before it
  *      woke anybody: see libclient/map-claim.c.
  *
- * Who may do what: any thread of a writer; a reader of the arena only sleeps.
+ * Who may do what: any thread of a writer waits and wakes. A process that can only read the arena just sleeps.
  *
- * Crash: of a thread that wakes: see 3. In a daemon's pool the daemon wakes all as well.
+ * Crash: a thread that dies before it wakes the others: see 3. In a daemon's pool the daemon wakes all as well.
  */
 #include "shm/map/wait.h"
 
