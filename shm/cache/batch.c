@@ -1,26 +1,28 @@
 /*
  * Batches
  *
- * Purpose: allocates and frees several objects in one operation, with one store of a cache's count, one
- *   compare-and-set for the tags of neighbours, and one for a slab whose slots go past the cache.
+ * Purpose: allocates and frees several objects in one operation, with one store of a cache's count, one compare-and-set
+ *   for the tags of neighbours, and one for a slab whose slots go past the cache.
  *
  * Invariants
  *   1. Tags of slots on top of a cache become odd from the top down, before the count is lowered. So at any time the
- *      slots in the cache that are live are its top, and repair, which rolls all of them back, finds them. Handles are
- *      stored after that: the caller's memory may be shared, and a handle that others find there is not rolled back.
- *   2. CLAIM names the slots of a run, all of one slab, before the first of their tags becomes even, until they are
- *      in the cache or free in the slab. It does not say which of them were freed, and need not: a slot that is taken,
- *      with an even tag, and in no cache, is lost.
- *   3. An operation serves few enough objects that the maintainer, which finds it under way, soon finds it over.
- *   4. Words that name objects are stored, and bytes copied, while the slots are in the cache, which no other thread
- *      changes. So the bytes need no guard: a revocation gives no slot back that a cache has. The words name the slots
- *      by address, in another order than tags become odd: to nobody does either count before the slots have left.
+ *      live slots in the cache are its topmost ones, and repair finds them all and rolls them back. Handles are stored
+ *      after the count is lowered: the caller's memory may be shared, and a handle that others find there must not be
+ *      rolled back.
+ *   2. CLAIM names the slots of a run, all of one slab. It stands from before the first of their tags becomes even
+ *      until they are in the cache, or free in the slab. It does not say which of them were freed, and need not: a slot
+ *      that is taken, has an even tag, and is in no cache, is lost.
+ *   3. An operation serves few enough objects that a maintainer that finds it under way soon finds it over.
+ *   4. Words that name objects are stored, and bytes are copied, while the slots are in the cache, which no other
+ *      thread changes. So the bytes need no guard: a revocation gives back no slot that is in a cache. The words name
+ *      the slots by address, which is not the order in which tags become odd. Neither counts for anybody before the
+ *      slots have left the cache.
  *
  * Who may do what: the owner of the record, while it is not frozen.
  *
  * Crash: in an allocation, the objects that are still on top of the cache are rolled back; words that name them name
- *   nothing then. In a free, objects of the run are live or freed, and repair gives the slots of the freed objects
- *   back.
+ *   nothing then. In a free, each object of the run is live or freed, and repair gives back the slots of the freed
+ *   ones.
  */
 #include "shm/cache/batch.h"
 
@@ -45,7 +47,7 @@ typedef struct BatchRun {
         uint64_t mask;
 } BatchRun;
 
-/* Inside an operation. Whether the caches are ours, and the copies of the epochs new. */
+/* Whether the caches are ours, and the copies of the epochs are new. Inside an operation. */
 static bool batch_is_usual(const ShmActor *actor) {
         /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. ORDER: rlx; as there. */
         return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);
@@ -84,7 +86,7 @@ static size_t batch_pop(ShmActor *actor, ShmCache *cache, uint64_t *ret_handles,
         return n;
 }
 
-/* The cache for a size; one that is always empty where anything is unusual. Inside an operation. */
+/* The cache for a size, or one that is always empty if anything is unusual. Inside an operation. */
 static ShmCache *batch_cache_for(const ShmActor *actor, size_t size, uint32_t epoch) {
         const ShmSizeOf *s;
 
@@ -104,7 +106,7 @@ size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *r
         return done;
 }
 
-/* Makes objects of the top slots, from the first on, which stay in the cache. */
+/* Makes objects in the top slots, from the topmost down. The slots stay in the cache. */
 static void batch_make_all_live(ShmActor *actor, const ShmCache *cache, uint32_t count, uint64_t *ret_bits,
                                 uint32_t n) {
         for (uint32_t i = 0; i < n; i++)
@@ -115,7 +117,7 @@ static uint8_t *batch_object(const ShmActor *actor, uint64_t bits, uint32_t clas
         return shm_slot_address(actor->arena, (SlotId){ (uint32_t) bits }, class);
 }
 
-/* By the address of the slot. Mostly few runs are in order: values that were freed, or refills. */
+/* Sorts by the address of the slot. The input is mostly a few sorted runs: slots of freed values, or refills. */
 static void batch_sort(uint64_t *bits, uint32_t n) {
         for (uint32_t i = 1; i < n; i++) {
                 uint64_t next = bits[i];
@@ -133,7 +135,7 @@ static void batch_name(const ShmActor *actor, const uint64_t *bits, const ShmBat
                 shm_store_rel(&fill->words[i], bits[i] ^ actor->handle_bits ^ fill->seal);
 }
 
-/* Slots that are neighbours take their bytes in one piece: a copy of 64 KiB is a tenth faster than 16 of 4 KiB. */
+/* Copies the bytes of neighbouring slots in one piece: one copy of 64 KiB is a tenth faster than 16 of 4 KiB. */
 static void batch_copy(const ShmActor *actor, const uint64_t *bits, const ShmBatchFill *fill, uint32_t n) {
         uint32_t class = shm_arena_class(actor->arena, fill->size), k;
         const uint8_t *from = fill->from;
@@ -170,7 +172,7 @@ uint32_t shm_batch_fill(ShmActor *actor, uint32_t epoch, const ShmBatchFill *fil
         return n;
 }
 
-/* The first handles that are plausible, of different slots of one slab. */
+/* The first handles that are plausible, and name different slots of one slab. */
 static BatchRun batch_run(const ShmActor *actor, const uint64_t *handles, size_t n) {
         BatchRun run = {};
 
@@ -218,7 +220,7 @@ static bool group_free_tag(ShmPair *pair, uint32_t slot, uint32_t tag) {
         return true;
 }
 
-/* Makes the tags of a group even, all or none. False: some object is not live. */
+/* Makes the tags of a group even: all, or none. False: some object is not live. */
 static bool batch_free_group(ShmActor *actor, const uint64_t *handles, uint32_t n) {
         uint64_t bits = handles[0] ^ actor->handle_bits;
         ShmPair *pair = (ShmPair *) &actor->tags[(uint32_t) bits & ~(GROUP - 1U)], old, new;
@@ -241,7 +243,7 @@ static bool batch_free_group(ShmActor *actor, const uint64_t *handles, uint32_t 
         return true;
 }
 
-/* Under CLAIM. Frees the first handles of a run, until a group has a stale one. Returns how many, and which. */
+/* Frees the first handles of a run, until a group has a stale one. Returns how many, and their mask. CLAIM stands. */
 static uint32_t batch_free_tags(ShmActor *actor, const uint64_t *handles, uint32_t n, uint64_t *ret_mask) {
         uint32_t done = 0, k;
 

@@ -20,7 +20,7 @@ typedef struct Group {
         uint64_t mask;
 } Group;
 
-/* The slots that follow each other from slots[i] on and are of one slab. */
+/* The slots of one slab that follow each other from slots[i] on. */
 static Group cache_next_slots(const uint32_t *slots, uint32_t k, uint32_t *i) {
         Group result = {};
 
@@ -98,8 +98,8 @@ void shm_cache_release_held(ShmActor *actor, uint32_t record, ShmCache *cache) {
 }
 
 /*
- * The cache begins anew, with its first capacity: memory is wanted, or the thread is idle or ends. An epoch's own close
- * does not do this, since the same threads use the id's next era.
+ * The cache begins anew, with its first capacity: others want the memory, or the thread is idle or ends. When only the
+ * cache's epoch is closed this is not done, since the same threads use the id's next era.
  */
 static void cache_forget_use(ShmCache *cache) {
         shm_store_rlx(&cache->room, 0); /* ORDER: rlx; ours, or of a frozen record. */

@@ -54,8 +54,8 @@ shm_inline void shm_cache_pop_hit(ShmActor *actor, ShmRecord *record, const ShmS
 }
 
 /*
- * As shm_object_alloc() without `pending`, if the cache has a slot. SHM_CACHE_E_MISS if it has none, or if anything
- * else is unusual: then the caller must leave the operation.
+ * shm_object_alloc() without `pending`, if the cache has a slot. SHM_CACHE_E_MISS if it has none, or if anything else
+ * is unusual: then the caller must leave the operation.
  */
 shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                    void **ret_object) {
@@ -82,8 +82,8 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         n--;
         id = shm_load_rlx(&cache->slots[n]); /* ORDER: rlx; ours alone while not frozen. */
         /*
-         * Id and tag are mostly those of the slot freed last. Then they are taken from the actor, at once, and loads
-         * that depend on each other only check them: the processor predicts the branches and does not wait.
+         * Id and tag are mostly those of the slot freed last. Then the actor has both, and the loads that depend on
+         * each other only check them: the processor predicts the branches and does not wait.
          */
         if ((uint32_t) shm_private_again(&actor->freed_next) == id) {
                 bits = shm_private_again(&actor->freed_next);
@@ -115,8 +115,8 @@ shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
 }
 
 /*
- * As shm_object_free(), if the cache has room. SHM_CACHE_E_MISS if it has none, or if anything else is unusual:
- * then the caller must leave the operation.
+ * shm_object_free(), if the cache has room. SHM_CACHE_E_MISS if it has none, or if anything else is unusual: then the
+ * caller must leave the operation.
  *
  * `bits` are tag and slot id: the handle ^ handle_bits. If the handle has another version than ours, the id exceeds
  * n_slots_ever.

@@ -202,7 +202,7 @@ static int alloc_cached(ShmActor *actor, ShmCache *cache, uint64_t key, const Sh
         return r;
 }
 
-/* The cache for an allocation on the slow path, which samples the size. (Hits are not sampled: it would cost time.) */
+/* The cache for an allocation on the slow path. It samples the size; a hit does not, since that would cost time. */
 static ShmCache *requested_cache(ShmActor *actor, uint32_t id, uint32_t class, size_t size) {
         ShmCache *cache = cache_at(actor, id, class);
 
@@ -305,7 +305,7 @@ int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const 
         return r;
 }
 
-/* The capacity, and the slots but for n of them. A cache that frees go past stays so. */
+/* Halves the capacity, and frees all slots but n. If frees go past the cache, they still do so afterwards. */
 static void cache_halve(ShmActor *actor, ShmCache *cache, uint32_t n) {
         uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
 
@@ -337,7 +337,7 @@ static void make_room(ShmActor *actor, ShmCache *cache) {
         shm_actor_count(actor, SHM_COUNT_FLUSHED_SLOTS, k);
 }
 
-/* How many slots are so many bytes; at least as many as a cache begins with. */
+/* How many slots have so many bytes; at least the capacity with which a cache begins. */
 static uint32_t cache_slots(const ShmActor *actor, uint64_t key, uint64_t size) {
         uint64_t n = size / actor->arena->classes[slab_key_class(key)].size;
 

@@ -10,18 +10,18 @@
 #include "shm/cache/cache-hit.h"
 #include "shm/cache/uncached.h"
 
-/* As shm_object_alloc(), inside an operation. It checks all that the fast path takes for granted. */
+/* shm_object_alloc(), inside an operation. It checks everything that the fast path takes for granted. */
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object);
-/* As shm_object_alloc() with `pending`. */
+/* shm_object_alloc() with `pending`. */
 int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                             uint64_t *ret_handle, void **ret_object);
-/* As shm_object_free(), inside an operation. */
+/* shm_object_free(), inside an operation. */
 int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
 
 /*
- * Frees most slots of a cache with more than `size` bytes of them, and makes it smaller; `key`: a slab's class, epoch
- * and era. Nothing is done where the actor has no such cache now. Outside any operation.
+ * Shortens a cache that has more than `size` bytes of slots: frees most of them, and lowers its capacity. `key`: a
+ * slab's class, epoch and era. If the actor has no such cache now, nothing is done. Outside any operation.
  */
 void shm_cache_shorten(ShmActor *actor, uint64_t key, uint64_t size);
 
@@ -43,7 +43,7 @@ static inline bool shm_cache_current(const ShmActor *actor, uint32_t *ret_number
                actor->current != UINT32_MAX;
 }
 
-/* As shm_object_alloc() without `pending`, after shm_cache_alloc_hit() missed and its operation was left. */
+/* shm_object_alloc() without `pending`, after shm_cache_alloc_hit() missed and its operation was left. */
 static inline int shm_cache_alloc_missed(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                          void **ret_object) {
         int r;
@@ -54,7 +54,7 @@ static inline int shm_cache_alloc_missed(ShmActor *actor, size_t size, uint32_t 
         return r;
 }
 
-/* As shm_object_free(), after shm_cache_free_hit() missed and its operation was left. */
+/* shm_object_free(), after shm_cache_free_hit() missed and its operation was left. */
 static inline int shm_cache_free_missed(ShmActor *actor, uint64_t handle) {
         int r;
 
@@ -64,7 +64,7 @@ static inline int shm_cache_free_missed(ShmActor *actor, uint64_t handle) {
         return r;
 }
 
-/* As shm_object_alloc() without `pending`. */
+/* shm_object_alloc() without `pending`. */
 static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *ret_handle,
                                   void **ret_object) {
         int r = shm_cache_alloc_hit(actor, size, epoch, ret_handle, ret_object);
@@ -76,7 +76,7 @@ static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, 
         return r;
 }
 
-/* As shm_object_free(). */
+/* shm_object_free(). */
 static inline int shm_cache_free(ShmActor *actor, uint64_t handle) {
         int r = shm_cache_free_hit(actor, handle ^ actor->handle_bits);
 

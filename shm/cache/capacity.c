@@ -1,9 +1,9 @@
 /*
  * How large a cache is, and whether it pays
  *
- * Purpose: doubles a cache while it is refilled, or flushed, again and again, and makes operations go past it for a
- *   while if it serves hardly any of them. A cache becomes small again when its record is emptied as a whole, as the
- *   records of idle threads are.
+ * Purpose: doubles a cache while it is refilled, or flushed, again and again. If a cache serves hardly any operation,
+ *   operations go past it for a while. A cache becomes small again when its record is emptied as a whole, as happens to
+ *   records of idle threads.
  *
  * Invariants
  *   1. `room` is the capacity, or 0 while frees go past the cache.
@@ -43,7 +43,7 @@ void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }
 
-/* In a small pool a cache grows to a 64th of it at most, beyond CAPACITY_BYTES to a 256th. */
+/* A cache takes a 64th of the pool at most, up to CAPACITY_BYTES; a larger one takes a 256th at most. */
 static uint64_t capacity_bytes_max(const ShmArena *arena) {
         uint64_t size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE;
 
@@ -54,7 +54,7 @@ static uint64_t capacity_bytes_max(const ShmArena *arena) {
         return size / 64 < CAPACITY_BYTES ? size / 64 : CAPACITY_BYTES;
 }
 
-/* A thread that uses large classes keeps no more memory from others than one that uses small ones. */
+/* A thread that uses large classes keeps no more memory from others than a thread that uses small ones. */
 static bool may_grow(const ShmActor *actor, const ShmCache *cache) {
         uint32_t class = shm_arena_cache_class(actor->arena, shm_cache_index(actor, cache));
 
@@ -62,7 +62,7 @@ static bool may_grow(const ShmActor *actor, const ShmCache *cache) {
                2 * cache->capacity * actor->arena->classes[class].size <= capacity_bytes_max(actor->arena);
 }
 
-/* As many slots as the cache has room for were moved lately, several by each change of a slab word. */
+/* Whether as many slots as the cache has room for were moved lately, several by each change of a slab word. */
 static bool window_is_lively(const ShmActor *actor, const ShmCacheWindow *window, ShmCounter counter,
                              uint32_t capacity) {
         return window->n_slots >= capacity && window->n_slots >= 2 * window->n_words &&

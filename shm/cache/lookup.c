@@ -4,9 +4,9 @@
  * Purpose: finds the object of a handle.
  *
  * Invariants
- *   1. A tag is read only if its slab is below n_slabs_ever, and not UNCOMMITTED: neither a garbage handle nor a stale
- *      one allocates a page, but for one whose slab is dropped at that moment.
- *   2. An object is live if, after all else was read, the slot's tag is the handle's.
+ *   1. A tag is read only if its slab is below n_slabs_ever, and not UNCOMMITTED. So neither a garbage handle nor a
+ *      stale one allocates a page, unless the slab is dropped at that very moment.
+ *   2. An object is live if the slot's tag, read after all else, is the handle's.
  *
  * Who may do what: any thread, without an actor; nothing is written.
  *

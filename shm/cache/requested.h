@@ -1,8 +1,9 @@
 #pragma once
 /*
- * Requested sizes, sampled: each thread stores some in its caches, on the slow path, so that the daemon can suggest
- * size classes. A size is stored in granules, less 1. Since 0 means empty, a size of one granule is stored as two:
- * no class is that small. Samples go when a thread is idle, with the pages of its caches: the daemon has counted them.
+ * Requested sizes, sampled: on the slow path each thread stores some in its caches, so that the daemon can suggest size
+ * classes. A size is stored as its number of granules, less 1. Since 0 means empty, a size of one granule is stored as
+ * two: no class is that small. When a thread is idle, the pages of its caches go, and the samples with them: the daemon
+ * has counted them by then.
  */
 #include "shm/arena/arena.h"
 

@@ -6,9 +6,9 @@
 #include "shm/arena/record.h"
 
 /*
- * The root and hash with which an object is noted: see shm_object_alloc(). With `link` the object is not noted: the
- * word takes its handle, xor the seal, before the object is live. The word is in an object that is noted itself, or
- * that such words lead to.
+ * The root and hash with which an object is noted: see shm_object_alloc(). With `link` the object is not noted. Instead
+ * that word takes its handle, xor the seal, before the object is live. The word is in an object that is noted itself,
+ * or that such words lead to.
  */
 typedef struct ShmPending {
         uint64_t root;
@@ -31,7 +31,7 @@ static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, u
 
 /* Allocates an object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
 int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);
-/* A word of an object that threads change, from a value that they read before, for as long as the object is live. */
+/* A word of an object. Threads change it, each from a value that it read before, as long as the object is live. */
 typedef struct ShmFinal {
         uint64_t *word;
         uint64_t closed; /* its content from then on: none that any thread expects */
@@ -39,5 +39,5 @@ typedef struct ShmFinal {
         bool done; /* returned: false where somebody else freed the object */
 } ShmFinal;
 
-/* -ESTALE, -EUCLEAN: as shm_object_free(). With `final` not NULL, that word is closed before others have the slot. */
+/* Errors of shm_object_free(). If `final` is not NULL, that word is closed before others can have the slot. */
 int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id, ShmFinal *final);
