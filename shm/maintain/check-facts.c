@@ -49,7 +49,7 @@ void shm_check_epochs(const ShmArena *arena, ShmCheck *check) {
                                   arena->n_epochs);
 }
 
-/* An entry is freed after its records, and taken before them. */
+/* The entry of a record's client is in use: it is taken before its records, and freed after them. */
 static void check_client(const ShmArena *arena, ShmCheck *check, uint32_t record, ShmRecordOwner owner) {
         ShmClientInfo info;
         ShmRecordOwner again;

@@ -207,8 +207,8 @@ static void report_slots(ShmCheckRun *c, const ShmSlabView *view, SlotResults v)
 }
 
 /*
- * A revocation that ended between the last view and the question whether there is one has given its slots back: they
- * are looked at once more.
+ * Slots may look lost because a revocation gave them back: it may have ended after the last view, and before the
+ * question whether there is one. So they are looked at once more.
  */
 static uint64_t lost_still(const ShmCheckRun *c, const ShmSlabView *view, uint64_t lost) {
         ShmSlabView now;
@@ -253,7 +253,10 @@ static void view_candidates(ShmCheckRun *c) {
         shm_refs_begin(&c->refs);
 }
 
-/* One round is gathered. After the last, slots that are still in question are in flight. */
+/*
+ * A round was gathered: decides on its candidates. After the last round, slots that are still in question are in
+ * flight.
+ */
 static void check_candidates(ShmCheckRun *c) {
         ShmSlabView after;
 

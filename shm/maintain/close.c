@@ -94,7 +94,7 @@ bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec) 
         return close->state != SHM_CLOSE_IDLE;
 }
 
-/* Whether threads that the last round waited for have left their operation. */
+/* Whether a thread that the last round waited for has left its operation. */
 static bool has_moved_on(const ShmClose *close, ShmActor *control, const ShmFreeze *freeze) {
         uint32_t n_waiting;
 
@@ -102,12 +102,15 @@ static bool has_moved_on(const ShmClose *close, ShmActor *control, const ShmFree
         return n_waiting < close->n_pending;
 }
 
-/* Whether a round that starts now may see more than the last one for another reason, which can come again and again. */
+/*
+ * Whether a round that starts now may see more than the last one did, for another reason. Such reasons may come again
+ * and again.
+ */
 static bool may_see_more(const ShmClose *close) {
         return close->n_pending == 0 || close->revoke.kept > 0 || close->unfenced || close->woken;
 }
 
-/* Sets the time of the next look; each wait is longer than the one before. */
+/* Sets the time of the next look. Each wait is longer than the one before. */
 static void wait_longer(ShmClose *close, uint64_t now_usec) {
         uint64_t limit = close->n_pending > 0 ? WAIT_MAX_USEC : KEPT_MAX_USEC;
 

@@ -1,21 +1,22 @@
 #pragma once
 /*
- * Closing an epoch, as one state machine: a freeze empties the epoch's slots out of all caches, a revocation frees the
- * eras that are to be revoked, and a walk gives empty slabs back. This repeats until no thread can add to the epoch.
+ * Closing an epoch, as one state machine. A freeze empties the epoch's slots out of all caches, a revocation frees the
+ * objects of the eras that are to be revoked, and a walk gives empty slabs back. This repeats until no thread can add
+ * to the epoch.
  *
  *     edge                  event        meaning
- *     IDLE    -> EMPTY      START        the epoch was closed: a freeze empties caches of it
- *     EMPTY   -> WALK       EMPTIED      threads that stand still have none of its slots any more
- *     EMPTY   -> MARK       REVOKES      the same, and eras of it are to be revoked
+ *     IDLE    -> EMPTY      START        the epoch was closed: a freeze empties its caches
+ *     EMPTY   -> WALK       EMPTIED      no thread that stands still has slots of the epoch any more
+ *     EMPTY   -> MARK       REVOKES      the same, and some of its eras are to be revoked
  *     MARK    -> COLLECT    MARKED       their objects are stale, and all threads see it
- *     MARK    -> WALK       UNFENCED     membarrier failed: slots are collected in another round
+ *     MARK    -> WALK       UNFENCED     membarrier failed: another round collects the slots
  *     COLLECT -> WALK       COLLECTED    slots that no record refers to went back
- *     WALK    -> IDLE       WALKED       no thread is pending, no slot in hand
- *     WALK    -> WAIT       PENDING      some are: look again later
- *     WALK    -> EMPTY      START        it was closed once more meanwhile
- *     IDLE    -> WAIT       WAKE         slabs of it drained
+ *     WALK    -> IDLE       WALKED       no thread is pending, and no thread has a slot in hand
+ *     WALK    -> WAIT       PENDING      some thread is, or has: look again later
+ *     WALK    -> EMPTY      START        the epoch was closed once more meanwhile
+ *     IDLE    -> WAIT       WAKE         slabs of the epoch drained
  *     WAIT    -> EMPTY      DUE          threads moved on, or slabs drained, and time has passed
- *     WAIT    -> EMPTY      START        it was closed once more
+ *     WAIT    -> EMPTY      START        the epoch was closed once more
  *
  * The machine does not outlive its maintainer: the next maintainer starts one from the epoch table.
  */
@@ -78,7 +79,9 @@ void shm_close_start(ShmClose *close, uint64_t now_usec);
 /* Slabs of it drained. */
 void shm_close_wake(ShmClose *close, uint64_t now_usec);
 
-/* Whether a step would do anything now. EMPTY waits for the freeze: `emptied` says that it is not busy. */
+/*
+ * Whether a step would do anything now. In EMPTY the machine waits for the freeze; `emptied`: the freeze is not busy.
+ */
 bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec);
 /* Whether it uses the maintainer's reachability check, or is about to. */
 static inline bool shm_close_checks(const ShmClose *close) {

@@ -4,13 +4,13 @@
  * Purpose: the walk over an epoch's slabs after it was closed.
  *
  * Invariants
- *   1. The epoch's word says that the era is over before a slab of it is made DRAINING, and the slab's word says
- *      that it is still of that era when it changes.
+ *   1. A slab becomes DRAINING only after the epoch's word says that its era is over, and only if the slab's word still
+ *      has that era when it changes.
  *   2. A slab of an era that is over is in `of_epoch`, or a thread inside an operation is about to set that bit, or
- *      repair sets it by a dead thread's intent. So a walk that begins after those threads have moved on sees every
- *      slab; only such a walk stores DRAINED, and the floor of the eras.
- *   3. Dropping the pages of a FREE slab is always right, even if another thread used the slab in between, since
- *      only a slab that is FREE at that instant is taken.
+ *      repair sets it because a dead thread's intent names the slab. So a walk that begins after those threads have
+ *      moved on sees every slab; only such a walk stores DRAINED, and the floor of the eras.
+ *   3. Dropping the pages of a FREE slab is always right, even if another thread used the slab in between, since only a
+ *      slab that is FREE at that instant is taken.
  *
  * Who may do what: the maintainer.
  *
@@ -71,7 +71,7 @@ static Fate drain_slab(ShmActor *control, ShmDrain *drain, uint32_t slab) {
 
         if (fate == FATE_LEFT) {
                 shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, slab, 0));
-                /* Refused: it is DRAINING already, or another's by now. */
+                /* Refused if the slab is DRAINING already, or another epoch's by now. */
                 (void) shm_slab_drain(control, slab, w.high & SLAB_KEY_MASK);
                 shm_actor_intend(control, 0);
                 w = shm_slab_word(control->arena, slab);

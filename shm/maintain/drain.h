@@ -3,8 +3,8 @@
  * Draining: the walk that follows the closing of an epoch. For the maintainer, in steps.
  *
  * A walk over the slabs of one id makes slabs of eras that are over DRAINING, and gives the pages of empty slabs back.
- * It misses slabs that a thread inside an operation is about to add, and a slab stays while slots of it are in caches:
- * the caller freezes (shm/maintain/freeze.h), and walks again when no thread is pending.
+ * It misses slabs that a thread inside an operation is about to add, and a slab stays while slots of it are in caches.
+ * So the caller freezes first (shm/maintain/freeze.h), and walks again when no thread is pending.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +27,7 @@ typedef struct ShmDrain {
  */
 bool shm_drain_step(ShmActor *control, ShmDrain *drain, uint32_t n_max);
 
-/* Whether the walk may have met objects of this era, or, with 0, of any. Only the oldest and the youngest are known. */
+/*
+ * Whether the walk may have met objects of this era, or with 0 of any era. It knows only the oldest and the youngest.
+ */
 bool shm_drain_met(const ShmArena *arena, const ShmDrain *drain, uint32_t era);

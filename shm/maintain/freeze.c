@@ -4,21 +4,21 @@
  * Purpose: the handshake by which the maintainer may write the caches of another thread.
  *
  * Invariants
- *   1. `attention` is written by the maintainer alone; it rises, but for the freeze bit.
- *   2. A thread reads attention after its seq went odd. The maintainer writes attention, issues a
- *      membarrier, then reads seq: either the thread saw the freeze, or the maintainer sees its seq odd.
- *      Where membarrier fails this holds only of threads that fence for themselves (SHM_RECORD_FENCES).
- *   3. So a record is the maintainer's when its seq is even, or another than the odd one first read: every
- *      operation since began frozen. It stays so until the maintainer clears the bit.
- *   4. A record that came into use while the bits were being set is found by n_records_ever, read
- *      again after the membarrier.
- *   5. A record that is LEFT is the maintainer's, frozen or not: its owner did nothing more once it had left it.
- *   6. A record of which all caches were emptied gives their pages back before its bit is cleared.
+ *   1. `attention` is written by the maintainer alone; apart from the freeze bit it only rises.
+ *   2. A thread reads attention after its seq went odd. The maintainer writes attention, issues a membarrier, then
+ *      reads seq. So either the thread saw the freeze, or the maintainer sees its seq odd. If membarrier fails, this
+ *      holds only for threads that fence for themselves (SHM_RECORD_FENCES).
+ *   3. So a record is the maintainer's when its seq is even, or differs from the odd value that was read first: every
+ *      operation that began since then found the freeze. It stays the maintainer's until the maintainer clears the bit.
+ *   4. A record that came into use while the bits were being set is found by n_records_ever, which is read again after
+ *      the membarrier.
+ *   5. A record that is LEFT is the maintainer's, frozen or not: its owner does nothing after it left the record.
+ *   6. When all caches of a record are empty, their pages go back before the freeze bit is cleared.
  *
  * Who may do what: the maintainer sets the bit, empties caches, and clears the bit; owners only read it.
  *
- * Crash: if the maintainer dies, bits stay set, and the owners work uncached until the next maintainer's first freeze
- *   takes their records up, for all epochs. If an owner dies, its record is DEAD, and repair takes it.
+ * Crash: if the maintainer dies, bits stay set, and the owners work uncached. The first freeze of the next maintainer
+ *   takes up these records, for all epochs. If an owner dies, its record is DEAD, and repair takes it.
  */
 #include "shm/maintain/freeze.h"
 
@@ -53,7 +53,7 @@ static bool is_left(ShmRecordOwner owner) {
         return owner.state == SHM_RECORD_LEFT;
 }
 
-/* A record that was left, or frozen by a maintainer that did not finish, is to be emptied of all epochs. */
+/* A record that was left, or that a maintainer froze and did not finish, is to be emptied of all epochs. */
 static void freeze_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record, uint64_t version,
                           uint64_t epochs) {
         bool frozen = shm_attention_load(arena, record) & SHM_ATTENTION_FREEZE;
@@ -73,7 +73,7 @@ static void read_seqs(const ShmArena *arena, ShmFreeze *freeze) {
                 freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
 }
 
-/* Where it fails the fence is for threads that fence for themselves. */
+/* If membarrier fails, the fence serves the threads that fence for themselves. */
 static int freeze_barrier(ShmFreeze *freeze) {
         int r = shm_membarrier();
 
@@ -83,7 +83,7 @@ static int freeze_barrier(ShmFreeze *freeze) {
         return r;
 }
 
-/* All records or, with `only`, those of which it has the bit. The others are left as they are. */
+/* Freezes all records or, with `only`, the records whose bit is set there. The others are left as they are. */
 static int freeze_records(ShmActor *control, ShmFreeze *freeze, uint64_t epochs, const uint64_t *only) {
         ShmArena *arena = control->arena;
         uint64_t version = shm_attention_next_version(arena);
@@ -158,8 +158,8 @@ static void freeze_clear_bit(ShmArena *arena, uint32_t record) {
 }
 
 /*
- * The head as it is read here decides: an owner that dies, or leaves, after that changes nothing in its record any
- * more. 0: nothing is to be done to the record now.
+ * The head that is read here decides: if the owner dies or leaves after that, it changes nothing more in its record. 0:
+ * nothing is to be done to the record now.
  */
 static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
         ShmRecordOwner owner = shm_record_owner(arena, record);
@@ -174,8 +174,8 @@ static uint64_t epochs_to_empty(const ShmArena *arena, ShmFreeze *freeze, uint32
 }
 
 /*
- * All caches of the record are empty, and it is the maintainer's: their pages go. Zeros are caches that were never
- * used. The first one begins in the page of the record itself; that part of it stays.
+ * The record is the maintainer's and all its caches are empty: their pages go. Zeros are caches that were never used.
+ * The first cache begins in the page of the record itself, and that part of it stays.
  */
 static void forget_caches(ShmArena *arena, uint32_t record) {
         ShmRecord *r = shm_arena_record(arena, record);
@@ -194,7 +194,7 @@ static void end_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
                 forget_caches(arena, record);
         freeze_clear_bit(arena, record);
         if (is_left(shm_record_owner(arena, record))) {
-                /* It may have left in between, when not all of its caches were to be emptied. */
+                /* The owner may have left in between, while only some caches were to be emptied. */
                 if (freeze->epochs[record] != UINT64_MAX) {
                         set_epochs(freeze, record, UINT64_MAX);
                         return;

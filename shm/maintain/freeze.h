@@ -29,14 +29,14 @@ typedef struct ShmFreeze {
 } ShmFreeze;
 
 /*
- * Publishes the epoch table (shm/epoch/attention.h), and freezes all threads, to empty their caches of these epochs. A
- * freeze that is not over is joined, and a freeze of a maintainer that died is taken up. Returns 0, or membarrier's
- * error: steps try it again, and until it works threads that do not fence for themselves are pending.
+ * Publishes the epoch table (shm/epoch/attention.h), and freezes all threads, to empty their caches of these epochs.
+ * The call joins a freeze that is not over, and takes up a freeze of a maintainer that died. Returns 0, or membarrier's
+ * error: then steps try it again, and until it works threads that do not fence for themselves are pending.
  */
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
 /*
- * The same for all epochs, of these records alone, a bit for each: other threads do not notice. `records` has room for
- * SHM_RECORDS_MAX.
+ * The same for all epochs, but only for some records: other threads do not notice. `records` has a bit for each, and
+ * room for SHM_RECORDS_MAX.
  */
 int shm_freeze_begin_some(ShmActor *control, ShmFreeze *freeze, const uint64_t *records);
 /* Takes up a freeze of a maintainer that died, and records that were left since. True: there are any. */
@@ -48,7 +48,7 @@ bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze);
  */
 uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n);
 
-/* The value that n_looks reaches once each record has been looked at after this call; and whether it has. */
+/* The value that n_looks will have once each record was looked at after this call. */
 static inline uint64_t shm_freeze_looks_due(const ShmFreeze *freeze) {
         return freeze->n_looks + freeze->n;
 }
@@ -57,13 +57,15 @@ static inline bool shm_freeze_has_looked(const ShmFreeze *freeze, uint64_t due) 
         return freeze->n_left == 0 || freeze->n_looks >= due;
 }
 
-/* No record is frozen, nor left to be emptied: no thread is pending since any freeze before. */
+/* No record is frozen, or left to be emptied: no thread is pending since any earlier freeze. */
 bool shm_freeze_is_over(const ShmArena *arena);
 
 /* Counts records yet to be emptied that wait for their thread, or for a membarrier that works. */
 uint32_t shm_freeze_pending(const ShmActor *control, const ShmFreeze *freeze);
 
-/* Records yet to be emptied of this epoch; *ret_pending of these wait as above. */
+/*
+ * Counts the records yet to be emptied of this epoch. *ret_pending: how many of these shm_freeze_pending() would count.
+ */
 uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint32_t epoch,
                          uint32_t *ret_pending);
 

@@ -1,5 +1,8 @@
 #pragma once
-/* Hints after a death: bits of slab sets that the slabs' words want, and a dead thread may have left unset. */
+/*
+ * Hints after a death: bits of slab sets that should be set by the slabs' words, and that a dead thread may have left
+ * clear.
+ */
 #include "shm/arena/record.h"
 
 /* Sets the hints that the slab's word wants. */

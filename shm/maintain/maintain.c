@@ -45,7 +45,10 @@ static void begin_freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
         note_freeze(m, shm_freeze_begin(m->control, &m->freeze, epochs), now_usec);
 }
 
-/* Does not wait until no record is left to empty: a hostile writer could always leave one. */
+/*
+ * Whether all records were looked at. It does not wait until none is left to empty: a hostile writer could always leave
+ * one.
+ */
 static bool has_looked(const ShmMaintain *m, uint64_t looks_due) {
         return shm_freeze_has_looked(&m->freeze, looks_due);
 }
@@ -59,7 +62,7 @@ static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
         return ready;
 }
 
-/* If a look at all records empties none, the records that are left wait for their threads. */
+/* If a look at all records empties none, the remaining records wait for their threads. */
 static void freeze_step(ShmMaintain *m, uint64_t now_usec) {
         uint64_t before = m->freeze.n_emptied;
 
@@ -89,7 +92,10 @@ bool shm_maintain_empty_idle(ShmMaintain *m, uint64_t now_usec) {
         return true;
 }
 
-/* Clients that are out of memory wait for this. True: others asked meanwhile, and it begins anew. */
+/*
+ * Answers the clients that are out of memory and wait for caches to be emptied. True: others asked meanwhile, and the
+ * work begins anew.
+ */
 static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
         const ShmHeader *header = m->control->arena->header;
 
@@ -122,7 +128,7 @@ void shm_maintain_repair(ShmMaintain *m) {
         m->repair = (ShmRepair){};
 }
 
-/* Whether slabs of the epoch are to drain: it was closed for that, or slabs of earlier eras are left. */
+/* Whether slabs of the epoch are to drain: it was closed with that flag, or slabs of earlier eras are left. */
 static bool close_drains_slabs(const ShmClose *close, const ShmEpochInfo *info) {
         return close->walked.n_left > 0 ||
                (info->state == SHM_EPOCH_CLOSING && info->flags & SHM_EPOCH_DRAIN);
@@ -167,7 +173,10 @@ void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec) {
                 shm_maintain_repair(m);
 }
 
-/* The dead maintainer may not have frozen the threads yet; and only a walk tells which eras have slabs left. */
+/*
+ * Starts closes, since the dead maintainer may not have frozen the threads, and since only a walk finds out which eras
+ * have slabs left.
+ */
 static uint32_t start_closes(ShmMaintain *m, uint64_t now_usec) {
         const ShmArena *arena = m->control->arena;
         ShmEpochInfo info;
@@ -195,7 +204,7 @@ uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCoun
 
 /* Steps */
 
-/* One user, a close or repair, has the check until it is over. */
+/* The check serves one user at a time, a close or repair, until it is over. */
 static bool may_check(const ShmMaintain *m, uint32_t user) {
         return !m->reach_is_used || m->reach_user == user;
 }

@@ -54,31 +54,31 @@ typedef struct ShmMaintain {
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control);
 /*
- * Takes an arena over after the death of a maintainer, or for the first time: ends the operation that record 0's intent
+ * Takes an arena over, for the first time or after the death of a maintainer: ends the operation that record 0's intent
  * names, and starts closes, freezes and repair anew. *ret counts the slots and slabs of record 0. Returns how many
  * epochs are to drain.
  */
 uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCounts *ret);
 
-/* An epoch was closed, or eras of it are to be revoked. Its request number: see ShmClose.n_starts. */
+/* An epoch was closed, or some of its eras are to be revoked. Returns the request's number: see ShmClose.n_starts. */
 uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec);
-/* All caches are to be emptied. The request's number: it is done when n_given is not below it. */
+/* All caches are to be emptied. Returns the request's number: it is done once n_given is not below it. */
 uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec);
-/* Caches of threads that are idle are to be emptied, if a look at these is due. False: there are none. */
+/* Caches of idle threads are to be emptied, if it is time to look for such threads. False: there are none. */
 bool shm_maintain_empty_idle(ShmMaintain *m, uint64_t now_usec);
 /* Records were marked DEAD, or slots that were in flight are to be looked at again. */
 void shm_maintain_repair(ShmMaintain *m);
 /*
- * Looks for work that threads left in the arena: slabs that drained, caches that are wanted, records that were left or
- * stay frozen, dead records, revocations, and caches of idle threads. `all`: also for the last four, which costs a look
- * at each record.
+ * Looks for work that threads left in the arena: slabs that drained, and clients that want caches emptied. `all`: also
+ * records that were left or stay frozen, dead records, revocations, and caches of idle threads, which costs a look at
+ * each record.
  */
 void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec);
 
 /* One short piece of work. Returns when it wants to be called again. */
 uint64_t shm_maintain_step(ShmMaintain *m, uint64_t now_usec);
 
-/* The round that the request asked for is over; and no thread or slot is left to wait for. */
+/* Whether the round that the request asked for is over. */
 static inline bool shm_maintain_is_walked(const ShmMaintain *m, uint32_t id, uint64_t number) {
         return m->closes[id].n_walked >= number;
 }

@@ -156,7 +156,7 @@ static void release_seized(ShmReach *reach) {
         reach->pinned = NULL;
 }
 
-/* Pins the slab, so that no thread claims slots of it. Not under an intent that stands: intents do not nest. */
+/* Pins the slab, so that no thread claims slots of it. No intent may stand: intents do not nest. */
 static void reach_pin_slab(ShmReach *reach, uint32_t slab) {
         ShmActor *control = reach->control;
         SlabWord w = shm_slab_word(control->arena, slab);

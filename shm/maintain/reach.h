@@ -1,15 +1,16 @@
 #pragma once
 /*
- * The reachability check: whether any record refers to a slot that is taken and whose tag is even. Repair checks slots
- * that a dead thread may have held; revoking checks slots of objects that it made stale. For the maintainer.
+ * The reachability check: finds out whether any record refers to a slot that is taken and whose tag is even. Repair
+ * checks slots that a dead thread may have held; revoking checks slots of objects that it made stale. For the
+ * maintainer.
  *
  *     shm_reach_init(reach, control)
  *     shm_reach_add(reach, slab, mask)         candidates, in at most SHM_REFS_MAX slabs
  *     while (!shm_reach_step(reach, &budget))
  *             budget = ...;
  *
- * At the end, slots that no record refers to have been given back. A claim in a slab makes the references gathered for
- * it void. If claims keep coming, the check pins the slab, decides, and releases it.
+ * At the end, slots that no record refers to have been given back. If a thread claims slots of a slab, the references
+ * that were gathered for this slab are void. If claims keep coming, the check pins the slab, decides, and releases it.
  */
 #include "shm/maintain/refs.h"
 

@@ -1,20 +1,21 @@
 /*
  * References
  *
- * Purpose: gathers the references in all caches, intents, notes and guards. Time is linear in the number of
- *   references, even if records are garbage; memory depends on the number of slabs in question, not on the records.
+ * Purpose: gathers the references in all caches, intents, notes and guards. Time is linear in the number of references,
+ *   even if records are garbage; memory depends on the number of slabs in question, not on the records.
  *
  * Invariants
- *   1. A slot whose bit, tag and slab's gen are the same before and after the gathering was in one
- *      place meanwhile, or moved within one record: claims raise gen, allocating and freeing change
- *      the tag. Within a record the intent names the slot before it leaves its place and until it
- *      is in the next (shm/format/intent.h), so intent, caches from the top down, intent again do not miss it.
- *   2. A slot may be live and in a cache only inside an operation that began before its tag was read: the owner's
- *      `seq` is odd, or the cache's count has been lowered.
- *   3. A thread notes or guards a handle before the owner can free the object. The maintainer reads notes and guards
- *      after it made the tags even and issued a membarrier; only then it gives slots back.
- *   4. No index read here leads out of bounds: an id is left out if its slab is not in question, or if it is no slot
- *      of its cache's class.
+ *   1. If a slot's bit, its tag and its slab's gen are the same before and after the gathering, the slot was in one
+ *      place meanwhile, or moved within one record: claims raise gen, and allocating and freeing change the tag. When a
+ *      slot moves within a record, the intent names it from before it leaves one place until it is in the next
+ *      (shm/format/intent.h). So a gathering that reads the intent, the caches from the top down, and the intent again
+ *      does not miss it.
+ *   2. A slot may be live and in a cache only inside an operation that began before its tag was read: the owner's `seq`
+ *      is odd, or the cache's count has been lowered.
+ *   3. A thread notes or guards a handle before the owner can free the object. The maintainer makes the tags even,
+ *      issues a membarrier, then reads notes and guards, and only then gives slots back.
+ *   4. No index that is read here leads out of bounds: an id is left out if its slab is not in question, or if it is no
+ *      slot of its cache's class.
  *   5. A ROLLED_BACK record refers to nothing: repair decides on its slots. The arena check, which has to see these
  *      slots, counts them as in flight. The same holds for record 0, the maintainer's own.
  *
@@ -120,7 +121,7 @@ static void gather_run(ShmRefs *refs, uint32_t slab, uint64_t n) {
         }
 }
 
-/* A FREE that lost its race, or has not begun, says nothing about the slot. */
+/* A FREE says nothing about the slot if another free won, or if it has not begun. */
 static bool intent_counts(const ShmRefs *refs, ShmIntent intent) {
         if (intent.kind != SHM_INTENT_FREE)
                 return intent.kind == SHM_INTENT_TAKE;
@@ -171,7 +172,7 @@ static void gather_slot(const ShmRefs *refs, ShmRefSlab *slab, SlotId id) {
                 slab->cached |= bit;
 }
 
-/* How many top slots are under FLUSH: the owner's or, if the owner is frozen, the maintainer's. */
+/* How many top slots are under FLUSH: the owner's intent says it or, if the owner is frozen, the maintainer's. */
 static uint32_t n_flushed(const ShmRefs *refs) {
         uint32_t own = shm_intent_flushed(refs->intent, refs->record, refs->walk.index);
         uint32_t other =

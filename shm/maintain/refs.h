@@ -1,10 +1,10 @@
 #pragma once
 /*
- * References: which slots the records refer to, gathered into private memory. Repair, revoking and the check decide by
- * them alone.
+ * References: the slots to which the records refer, gathered into private memory. Repair, revoking and the check decide
+ * by them alone.
  *
  *     shm_refs_init_whole(refs, arena, n_slabs, memory)     or  shm_refs_init_some(refs, arena, storage)
- *     shm_refs_add(refs, slab)                      of some: each slab that is in question
+ *     shm_refs_add(refs, slab)                      with _some: each slab that is in question
  *     shm_refs_expect(refs, word)                   and its word: only caches of that class and epoch are read
  *     shm_refs_begin(refs)                          forgets the last gathering
  *     while (!shm_refs_step(refs, &budget))
@@ -69,9 +69,15 @@ size_t shm_refs_whole_size(const ShmArena *arena, uint32_t n_slabs);
 void shm_refs_init_whole(ShmRefs *refs, const ShmArena *arena, uint32_t n_slabs, void *memory);
 void shm_refs_init_some(ShmRefs *refs, const ShmArena *arena, ShmRefsSome *some);
 
-/* The slab's index, also where it was added before; -1: no room for one more. Of all, the slab is the index. */
+/*
+ * Returns the slab's index, even if it was added before; -1: there is no room for one more. With all slabs, the slab is
+ * the index.
+ */
 int shm_refs_add(ShmRefs *refs, uint32_t slab);
-/* Before the gathering: the word of a slab, as it was viewed. As it was added it may have been of another class. */
+/*
+ * Call this before the gathering, with the slab's word as it was viewed: when the slab was added it may have had
+ * another class.
+ */
 void shm_refs_expect(ShmRefs *refs, SlabWord w);
 /* The index of a slab; -1: it was not added. */
 int shm_refs_index(const ShmRefs *refs, uint32_t slab);

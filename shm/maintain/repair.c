@@ -147,7 +147,7 @@ static void free_record(ShmActor *control, ShmRepair *repair) {
 
 /* The pass */
 
-/* Record 0 counts as ROLLED_BACK: it keeps slots that were in flight when an earlier maintainer died. */
+/* Record 0 counts as ROLLED_BACK: it has the slots that were in flight when an earlier maintainer died. */
 static bool is_in(const ShmArena *arena, uint32_t record, ShmRecordState state) {
         if (record == 0)
                 return state == SHM_RECORD_ROLLED_BACK;
@@ -187,7 +187,7 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
         return SHM_REPAIR_EV_NEXT;
 }
 
-/* The last cache that there is no room for is begun anew, by the next check. */
+/* A cache for which there is not enough room is begun anew by the next check. */
 static bool add_caches(const ShmArena *arena, ShmRepair *repair, ShmReach *reach) {
         ShmCacheWalk before = repair->to;
         bool any = false;
@@ -320,7 +320,7 @@ static void check_and_keep(ShmActor *control, ShmReach *reach, ShmRepairCounts *
                 shm_hints_repair(control->arena, shm_refs_slab(&reach->refs, i));
 }
 
-/* FLUSH stands only while the maintainer may write the cache: its owner is frozen, has left it, or is dead. */
+/* FLUSH stands only while the maintainer may write the cache: the owner is frozen, has left the record, or is dead. */
 static void end_flush(ShmActor *control, ShmReach *reach, ShmIntent intent, ShmRepairCounts *counts) {
         uint32_t record = slot_id_slab(intent.id), index = intent.arg >> 9, k = intent.arg & 0x1ff, n;
         const ShmArena *arena = control->arena;

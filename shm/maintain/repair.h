@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Repair: gives slots and slabs in the records of dead threads back. For the maintainer.
+ * Repair: gives back slots and slabs in the records of dead threads. For the maintainer.
  *
  *     shm_repair_control(control, ...)           once, when maintenance is taken over
  *     shm_record_mark_dead(), shm_client_release_records()
@@ -11,13 +11,13 @@
  *     edge                    event      meaning
  *     ROLLBACK -> ROLLBACK    NEXT       the caches of a DEAD record, one by one; then it is ROLLED_BACK
  *     ROLLBACK -> COLLECT     NONE       no record is DEAD any more
- *     COLLECT  -> CHECK       NEXT       slots of a ROLLED_BACK record become candidates, as many as there is room for
+ *     COLLECT  -> CHECK       NEXT       slots of ROLLED_BACK records are candidates, as many as there is room for
  *     CHECK    -> SETTLE      NEXT       the reachability check is over
  *     SETTLE   -> COLLECT     NEXT       slots that are in flight stay in the record, others leave it
- *     COLLECT  -> DONE        NONE       no record is ROLLED_BACK that this pass did not look at
+ *     COLLECT  -> DONE        NONE       this pass has looked at all ROLLED_BACK records
  *
- * A record of which a slot is in flight stays ROLLED_BACK; a later pass looks at it again. Record 0, the maintainer's
- * own, is looked at in each pass, as if it were ROLLED_BACK.
+ * A record with a slot that is in flight stays ROLLED_BACK; a later pass looks at it again. Each pass looks at record
+ * 0, the maintainer's own, as if it were ROLLED_BACK.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,9 +63,9 @@ typedef struct ShmRepair {
 bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint32_t *budget);
 
 /*
- * After the death of a maintainer: ends the operation that it was in the middle of, by record 0's intent. Slots that
- * are in flight are kept in record 0, where each pass looks at them. Records that it froze stay so until
- * the next freeze is over.
+ * After the death of a maintainer: ends the operation that record 0's intent names. Slots that are in flight stay in
+ * record 0, where each pass looks at them. Records that the dead maintainer froze stay frozen until the next freeze is
+ * over.
  */
 void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret);
 

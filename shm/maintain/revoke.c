@@ -1,22 +1,23 @@
 /*
  * Revoking
  *
- * Purpose: makes every handle into an era stale, while threads go on freeing, and some are stopped.
+ * Purpose: makes every handle into an era stale, while threads go on freeing, and some threads are stopped.
  *
  * Invariants
- *   1. A tag is made even by compare-and-set: of a free and a revocation that race, one wins. Against a node of an
- *      index that is renewed (shm/map/trie-shrink.c), which has another odd tag then, the revocation tries again.
+ *   1. A tag is made even by compare-and-set, so if a free and a revocation race, one of the two wins. A node of a
+ *      map's index may be renewed at that moment (shm/map/trie-shrink.c): it then has another odd tag, and the
+ *      revocation tries again.
  *   2. Only slabs of eras that are over are marked. A slab that empties may become another epoch's at once. So the
- *      slab's word is read after the tags: an object of another epoch, whose tag was read, is gone by the time that
- *      the slab is of the era, and its tag never comes back.
- *   3. A slot goes back only when no record refers to it. A thread that is to write into an object it does not own
- *      alone, since others may revoke it, has noted or guarded it before it looks at the tag once more; MARK changes
- *      the tag before COLLECT looks for notes and guards. So no thread writes into a slot that was given back.
+ *      slab's word is read after the tags: if it has the era then, an object of another epoch whose tag was read before
+ *      is gone, and its tag never comes back.
+ *   3. A slot goes back only when no record refers to it. Before a thread writes into an object that others may revoke,
+ *      it notes or guards the object, and then looks at the tag once more. MARK changes the tag before COLLECT looks
+ *      for notes and guards. So no thread writes into a slot that was given back.
  *
  * Who may do what: the maintainer revokes; threads go on meanwhile.
  *
  * Crash: even tags stay even; their slots are taken, and no record refers to them. The epoch says that it is to be
- *   revoked until both passes are over: the next maintainer begins both anew, and collects these slots too.
+ *   revoked until both passes are over: the next maintainer begins both anew, and collects these slots, too.
  */
 #include "shm/maintain/revoke.h"
 
@@ -49,7 +50,7 @@ static bool revoke_ends_pass(ShmRevoke *revoke) {
         return true;
 }
 
-/* False: it was freed. An index node may be renewed meanwhile, by which it gets another tag that is odd, too. */
+/* False: the object was freed. A node of an index may be renewed meanwhile: its new tag is odd, too. */
 static bool mark_slot(const ShmArena *arena, const ShmRevoke *revoke, uint32_t slab, uint32_t slot,
                       uint32_t tag) {
         uint32_t *at = &arena->tags[slab].tag[slot];

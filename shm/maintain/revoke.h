@@ -22,7 +22,7 @@ typedef struct ShmRevoke {
 /* Looks at up to n slabs. True: the pass is over, and `slabs` zeros again. */
 bool shm_revoke_mark(ShmActor *control, ShmRevoke *revoke, uint32_t n);
 /*
- * After a membarrier: threads see that the tags are even, or the check sees that they have the slot in hand. `reach` is
- * the maintainer's one; no other check uses it while `checking`. True: the pass is over.
+ * Call this after a membarrier: then each thread sees that the tags are even, or the check sees that the thread has the
+ * slot in hand. `reach` is the maintainer's; no other check uses it while `checking`. True: the pass is over.
  */
 bool shm_revoke_collect(ShmActor *control, ShmRevoke *revoke, ShmReach *reach, uint32_t *budget);

@@ -6,13 +6,14 @@
  * Invariants
  *   1. Tags are made even only while the record is DEAD. No slot of the record was given back by then, so the rollback
  *      can be broken off and begun again. Once the record is ROLLED_BACK a tag may be another thread's live object.
- *   2. An odd tag on top of a cache is an object whose handle no thread has: the owner died between the tag and the
- *      count. This does not hold under FLUSH: the top may have been given back, and be another thread's.
+ *   2. An odd tag on top of a cache is an object whose handle no thread has: the owner died between the store of the
+ *      tag and that of the count. This does not hold under FLUSH: top slots may have been given back, and be another
+ *      thread's.
  *
  * Who may do what: the maintainer, on records whose owners are dead.
  *
- * Crash: the record is DEAD as before. Notes of the maintainer itself, which it has while it shortens a path, are for
- *   the next one.
+ * Crash: the record is DEAD as before. The maintainer has notes of its own while it shortens a path; the next
+ *   maintainer deals with them.
  */
 #include "shm/maintain/rollback.h"
 
@@ -40,7 +41,7 @@ static uint32_t odd_tag(const ShmArena *arena, SlotId id) {
         return tag & 1 ? tag : 0;
 }
 
-/* Frees the deepest first: if this is broken off, the top is still odd. */
+/* Frees the deepest object first: if this is broken off, the tags above it are still odd. */
 static uint64_t rollback_top(const ShmArena *arena, const ShmCacheWalk *walk) {
         uint32_t n = shm_cache_walk_count(walk), i = n;
         uint64_t n_made = 0;
@@ -54,8 +55,8 @@ static uint64_t rollback_top(const ShmArena *arena, const ShmCacheWalk *walk) {
 }
 
 /*
- * A leaf begins with the hash that it is noted under. Nodes of an index are noted as well: their words, taken for a
- * head by chance, could name objects that are not theirs.
+ * A leaf begins with the hash under which it is noted. Nodes of an index are noted, too: by chance, the words of a node
+ * could look like the head of a chain, and name objects that are not its own.
  */
 static bool note_has_leaf(const ShmArena *arena, uint64_t handle, uint64_t root, uint64_t hash) {
         uint64_t first;
@@ -65,8 +66,8 @@ static bool note_has_leaf(const ShmArena *arena, uint64_t handle, uint64_t root,
 }
 
 /*
- * Chunks go back at once: no record has them. Before the leaf, which leads to them, so that this can be begun again:
- * see shm/map/chain.c.
+ * Frees chunks at once, since they are in no record. They go before the leaf, which leads to them, so that this can be
+ * begun again: see shm/map/chain.c.
  */
 static uint64_t rollback_notes(ShmActor *control, const ShmRecord *r) {
         ShmArena *arena = control->arena;

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Rolling a dead thread's record back, once: frees objects that the thread allocated and did not share. For the
- * maintainer; the record is DEAD, and ROLLED_BACK afterwards.
+ * Rolling back a dead thread's record, once: frees the objects that the thread allocated and did not share. For the
+ * maintainer. The record is DEAD before and ROLLED_BACK afterwards.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,13 +9,21 @@
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
 
-/* Frees the objects of its intent and its notes, and chunks of the latter. Returns how many, chunks apart. */
+/*
+ * Frees the objects that its intent and its notes name, and the chunks of noted leaves. Returns how many, without
+ * chunks.
+ */
 uint64_t shm_rollback_named(ShmActor *control, uint32_t record);
-/* Makes the paths of maps that it was changing as short as they can be. After the above. */
+/*
+ * Makes the paths that the thread was changing in maps as short as they can be. To be called after
+ * shm_rollback_named().
+ */
 void shm_rollback_paths(ShmActor *control, uint32_t record);
-/* Clears its notes and its guard: last. */
+/* Clears its notes and its guard. To be called last. */
 void shm_rollback_forget(ShmRecord *record);
-/* The same for the maintainer's own record, after a death: nodes that it unlinked, or was about to. */
+/*
+ * The same for the maintainer's own record, after a death: it may note nodes that were unlinked, or were about to be.
+ */
 void shm_rollback_control(ShmActor *control);
 /* Frees the objects of one of its caches. Returns how many. */
 uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCacheWalk *walk);
