@@ -1,16 +1,17 @@
 /*
  * The count of FREE slabs
  *
- * Purpose: corrects n_free beside threads that take slabs and empty them.
+ * Purpose: corrects n_free, while threads take slabs and empty them.
  *
  * Invariants
- *   1. A walk looks at one slab after another. Where a slab was taken, or emptied, meanwhile, the sum may be of no
- *      moment at all, and would stay wrong in n_free. If n_free is as it was, and no thread has counted a slab that it
- *      took, then none was taken, and so none emptied: such a walk counts. The exception are slabs that a thread has
- *      changed, but not yet counted, at the beginning or at the end: of each thread that stands still there one that
- *      it takes or empties, or as many as it commits in one run (a client SHM_COMMIT_RUN_MAX).
- *   2. Where threads never leave time for a walk the last one counts all the same: its error does not grow from one
- *      recount to the next, as that of deaths would.
+ *   1. A walk looks at one slab after another. If a slab is taken or emptied meanwhile, the sum may be true of no
+ *      moment, and would stay wrong in n_free. So a walk counts only if n_free is the same after it, and no thread has
+ *      counted a slab that it took: then no slab was taken, and so none was emptied either. A small error remains:
+ *      threads that stand still may have changed a slab without counting it, at the beginning or at the end of the
+ *      walk. For each such thread this is one slab that it takes or empties, or as many as it commits in one run (a
+ *      client SHM_COMMIT_RUN_MAX).
+ *   2. If threads leave no quiet time for a walk, the last one counts all the same: its error does not grow from one
+ *      recount to the next, as the error by deaths would.
  *
  * Who may do what: the maintainer.
  *

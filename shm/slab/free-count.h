@@ -1,5 +1,8 @@
 #pragma once
-/* Counting the FREE slabs anew. Threads that died between a slab's word and n_free have left that wrong. */
+/*
+ * Counting the FREE slabs anew. Threads that died after they changed a slab's word, and before n_free, have left n_free
+ * wrong.
+ */
 #include <stdbool.h>
 
 #include "shm/arena/arena.h"

@@ -4,14 +4,15 @@
  * Purpose: drops the pages of FREE slabs, highest first, until no more are left than the pool retains.
  *
  * Invariants
- *   1. Slabs are counted before any is dropped. Both are hints: a slab that is taken meanwhile is not dropped, since
- *      shm_pages_drop() goes by its word. It counts as left, so a pass may leave fewer than were to be kept, by as many
- *      as were taken in its time. They are committed again when they are wanted. The daemon, whose passes take many
- *      slices, ends one as soon as no more are free; in a private pool a pass is one step.
+ *   1. A pass counts the slabs, then drops some. Both the count and the choice are hints: shm_pages_drop() goes by the
+ *      slab's word, so a slab that is taken meanwhile is not dropped. A slab that is taken still counts as left. So a
+ *      pass may leave fewer FREE slabs than are to be kept, by as many as threads took in its time; they are committed
+ *      again when they are needed. A pass of the daemon takes many slices, and the daemon ends it as soon as the pool
+ *      has no more FREE slabs than it retains. In a private pool a pass is one step.
  *
  * Who may do what: the maintainer.
  *
- * Crash: as in shm/slab/pages.c.
+ * Crash: see shm/slab/pages.c.
  */
 #include "shm/slab/pages.h"
 

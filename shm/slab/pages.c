@@ -285,7 +285,10 @@ static bool all_uncommitted(const ShmArena *arena, uint32_t group, uint64_t mask
         return true;
 }
 
-/* Makes the UNCOMMITTED slabs BUSY that share pages of tags with those taken, where no other slab is in use. */
+/*
+ * Makes BUSY the UNCOMMITTED slabs that share a page of tags with the taken ones, if no other slab of that page is in
+ * use.
+ */
 static uint64_t begin_sharers(ShmActor *control, uint32_t group, uint64_t taken) {
         uint64_t sharers = 0;
 
@@ -298,7 +301,7 @@ static uint64_t begin_sharers(ShmActor *control, uint32_t group, uint64_t taken)
         return sharers;
 }
 
-/* Bytes of tags of slabs of the group, from `first` on, in pages of which all slabs are in `away`. */
+/* The number of bytes of tags, from slab `first` of the group on, in pages whose slabs are all in `away`. */
 static size_t tags_run_size(uint64_t away, uint32_t first) {
         uint32_t end = first;
 
@@ -308,8 +311,8 @@ static size_t tags_run_size(uint64_t away, uint32_t first) {
 }
 
 /*
- * Gives slabs that are BUSY their floors, and then drops the pages of tags that no other slabs share: neighbours in one
- * call, as each takes microseconds.
+ * Gives BUSY slabs their floors, then drops the pages of tags that they share with no other slab. Neighbouring pages go
+ * in one call, as each call takes microseconds.
  */
 static void drop_tags(ShmArena *arena, uint32_t group, uint64_t held) {
         uint64_t away = 0;
@@ -362,7 +365,7 @@ static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
         return size;
 }
 
-/* Makes no difference unless all slabs whose tags are in the page are UNCOMMITTED. */
+/* Does nothing unless all slabs whose tags are in the page are UNCOMMITTED. */
 static void drop_tags_page(ShmActor *control, uint32_t slab) {
         uint64_t held;
 
@@ -373,7 +376,10 @@ static void drop_tags_page(ShmActor *control, uint32_t slab) {
         shm_actor_intend(control, 0);
 }
 
-/* The first page at or after `at` that is there, in pages from it, by asking the file for data; UINT32_MAX: none. */
+/*
+ * Asks the file for data: the first page at or after `at` that exists, as a number of pages from `at`; UINT32_MAX:
+ * none.
+ */
 static uint32_t next_page(const ShmArena *arena, const void *at) {
         off_t from = (const uint8_t *) at - arena->base, data = lseek(arena->fd, from, SEEK_DATA);
 
@@ -401,7 +407,10 @@ static uint32_t drop_surplus_pages(ShmActor *control, ShmSurplus *surplus, uint3
         return budget;
 }
 
-/* Pages of tags that no drop has met: of slabs that a client could not commit, or by a look at a stale handle. */
+/*
+ * Drops pages of tags that no other drop meets: of slabs that a client could not commit, or made by a look at a stale
+ * handle.
+ */
 static void drop_surplus_tags(ShmActor *control, ShmSurplus *surplus, uint32_t end, uint32_t budget) {
         const ShmArena *arena = control->arena;
 

@@ -15,7 +15,7 @@
  * has no memory, or the allowance for clients is used up; actor->shortage says which. Inside an operation.
  */
 int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n);
-/* The reason where the cgroups leave no memory for a commit: the pool may be full, too. */
+/* The reason to give if the cgroups leave no memory for a commit. The pool may be full, too. */
 ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena);
 
 /*
@@ -40,8 +40,8 @@ void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena);
 bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32_t budget);
 
 /*
- * Drops pages of UNCOMMITTED slabs, which stores by stale pointers allocated, and pages of tags of nothing but
- * UNCOMMITTED slabs. Returns bytes of the former. For the maintainer.
+ * Drops surplus pages: those that stores by stale pointers made in UNCOMMITTED slabs, and pages of tags whose slabs are
+ * all UNCOMMITTED. Returns the bytes of the former. For the maintainer.
  */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
 /* The same in steps, beginning with an ShmSurplus of zeros. True: it is done. */
@@ -52,11 +52,11 @@ typedef struct ShmSurplus {
 } ShmSurplus;
 bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget);
 
-/* Gives the pages of a part of the arena, which begins with a page, back to the system: they read as zeros then. */
+/* Gives pages of the arena back to the system: they read as zeros then. `address` is the start of a page. */
 void shm_pages_punch(ShmArena *arena, void *address, size_t size);
 
 /*
- * After a death: drops the slabs, among n, that are BUSY with this holder. Returns how many. For the maintainer;
- * with holder 0, which is the maintainer's record, the intent stands already.
+ * After a death: drops those of n slabs that are BUSY with this holder. Returns how many. For the maintainer. If the
+ * holder is 0, the maintainer's own record, the intent stands already.
  */
 uint32_t shm_pages_undo(ShmActor *control, uint32_t holder, uint32_t slab, uint32_t n);

@@ -24,13 +24,16 @@
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 
-/* A search gives up a set after this many slabs that are in it rightly but of an earlier era, not drained yet. */
+/*
+ * A search gives up a set after so many slabs that are in it rightly, but belong to an earlier era that has not drained
+ * yet.
+ */
 #define SKIPS_MAX 64
 
 /*
- * Each thread searches a set from a home of its own, far from others' homes (by the golden ratio), so that threads
- * rarely take slots of one slab: where another processor wrote an object or its tag last, the line takes longer to come
- * than all else. In a small pool all begin with the first slab.
+ * Each thread searches a set from a home of its own, far from the homes of others (by the golden ratio), so that
+ * threads rarely take slots of one slab. If another processor wrote an object or its tag last, fetching that line takes
+ * longer than all else. In a small pool all threads begin with the first slab.
  */
 static uint32_t search_home(const ShmActor *actor) {
         uint32_t n = shm_arena_n_slabs_ever(actor->arena);
@@ -87,9 +90,9 @@ static bool search_set(ShmActor *actor, uint32_t set, const ShmWant *want, ShmFo
 }
 
 /*
- * The slabs that this thread emptied, the last one first. If each thread takes its own again, threads do not take
- * turns with the lines of slabs, tags and objects, nor with those of the set `free`: the bits of these slabs stay as
- * they are, set.
+ * The slabs that this thread emptied, the last one first. If each thread takes its own slabs again, threads do not take
+ * turns with the lines of slabs, tags and objects, nor with those of the set `free`: the bits of these slabs just stay
+ * set.
  */
 static bool search_recent(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         while (actor->n_recent > 0) {

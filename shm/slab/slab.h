@@ -26,12 +26,15 @@ int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uin
 /* The same, and the actor holds the slab from then on; also to take more slots of a slab that it holds. */
 int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
 
-/* The next four leave the intent as it is: it must name the slab already. 0 or SLAB_E_REFUSED. */
+/* These calls leave the intent as it is: it must name the slab already. 0 or SLAB_E_REFUSED. */
 int shm_slab_free_slots(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
 /* Retires a slab whose class, epoch and era are `key`, an era that is over. Refused if they are others by now. */
 int shm_slab_drain(ShmActor *control, uint32_t slab, uint64_t key);
-/* Makes the maintainer the holder of the slab, even if a thread holds it: no thread claims of it until release. */
+/*
+ * Makes the maintainer the holder of the slab, even if a thread holds it. Until it is released no thread claims slots
+ * of it.
+ */
 int shm_slab_pin(ShmActor *control, uint32_t slab);
 
 /*
@@ -47,5 +50,8 @@ void shm_wake(const ShmArena *arena);
 /* Count n slabs that became FREE, or that are no longer FREE. The latter wakes the daemon when few are left. */
 void shm_free_added(ShmArena *arena, uint32_t n);
 void shm_free_taken(ShmArena *arena, uint32_t n);
-/* Corrects that count, which is off by those that died between a slab's word and it: n are FREE. For the maintainer. */
+/*
+ * Corrects that count: n slabs are FREE. Threads that died between a slab's word and the count left it wrong. For the
+ * maintainer.
+ */
 void shm_free_counted(ShmArena *arena, uint32_t n);

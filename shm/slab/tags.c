@@ -1,33 +1,35 @@
 /*
  * Tags of slabs without pages
  *
- * Purpose: gives the tags of UNCOMMITTED slabs back to the system, and yet keeps stale handles stale: a slab's floor
- *   says where its versions go on. It is 4 bytes in the slab's line, instead of 256.
+ * Purpose: gives the tags of UNCOMMITTED slabs back to the system, and yet keeps stale handles stale. A slab's floor
+ *   says where its versions go on. It takes 4 bytes in the slab's line, instead of 256.
  *
  * Invariants
- *   1. If `tag_floor` is odd, the slab's tags count. If it is even, the tags are nothing, and their page may be gone;
- *      at the next commit all of them become the floor. It is odd from before the slab is FREE until it is BUSY again.
- *   2. A floor is no earlier than any tag that it stands for. Versions wrap around, so that `earlier` means something
- *      only for tags close to each other: tags that are not have no floor, and keep their page.
- *   3. Only the holder of the BUSY slab changes its floor, and its tags then. No other thread can: the tags are even,
- *      or zeros in a page that a late access made, and each compare-and-set of a tag, of 4 bytes or of 16, expects
- *      an odd one.
- *   4. A page of tags is dropped by an actor that holds all slabs of it BUSY, with floors (shm/slab/pages.c).
+ *   1. If `tag_floor` is odd, the slab's tags count. If it is even, the tags count for nothing, and their page may be
+ *      gone; at the next commit all of them become the floor. The floor is odd from before the slab is FREE until it is
+ *      BUSY again.
+ *   2. A floor is no earlier than any tag that it stands for. Versions wrap around, so `earlier` means something only
+ *      for tags that are close to each other. Slabs whose tags are too far apart get no floor, and keep their page.
+ *   3. Only the holder of the BUSY slab changes its floor, and its tags at that time. No other thread can: the tags are
+ *      even, or zeros in a page that a late access made, and each compare-and-set of a tag, of 4 bytes or of 16,
+ *      expects an odd one.
+ *   4. A page of tags is dropped by an actor that holds all its slabs BUSY, after they got floors (shm/slab/pages.c).
  *
- * A floor is up to SPREAD_MAX ahead of a tag that it stands for, and never more than the slab's most used slot is. So a
- * handle fits again, at the earliest, once 2^31 - SPREAD_MAX / 2 objects were made in its slab.
+ * A floor is up to SPREAD_MAX ahead of a tag that it stands for, and never ahead of the tag of the slab's most used
+ * slot. So a handle fits again, at the earliest, once 2^31 - SPREAD_MAX / 2 objects were made in its slab.
  *
  * Who may do what: see 3 and 4. Anybody may read a tag at any time; a page that is gone reads as zeros, no live object.
  *
- * Crash: one store of the floor decides which of both counts. Before it and after it both are whole: tags are stored
- *   before the floor becomes odd, and their page goes after it became even. So repair leaves both as they are.
+ * Crash: one store of the floor decides whether the tags or the floor count. Both are valid before it and after it:
+ *   tags are stored before the floor becomes odd, and their page goes after the floor became even. So repair leaves
+ *   both as they are.
  */
 #include "shm/slab/tags.h"
 
 #define SPREAD_MAX (INT64_C(1) << 28)
 #define TAGS_COUNT UINT32_C(1)
 
-/* The smallest class has the most slots; tags above are never used. */
+/* The number of tags in use: the smallest class has the most slots, and tags above that are never used. */
 static uint32_t n_tags(const ShmArena *arena) {
         return arena->classes[0].n_slots;
 }
@@ -37,7 +39,10 @@ static void tags_widen_arc(int32_t ahead, int32_t *low, int32_t *high) {
         *high = ahead > *high ? ahead : *high;
 }
 
-/* The even version that is not earlier than any tag. False: they are too far apart. Reads two tags at a time. */
+/*
+ * Finds the even version that is not earlier than any tag. False: the tags are too far apart. It reads two tags at a
+ * time.
+ */
 static bool tags_floor(const ShmArena *arena, uint32_t slab, uint32_t *ret) {
         const uint64_t *pairs = (const uint64_t *) arena->tags[slab].tag;
         /* ORDER: rlx; the word says that no slot is taken. */

@@ -13,13 +13,13 @@ static_assert(64 % SHM_TAGS_PER_PAGE == 0, "a group of slabs has whole pages of 
 
 /*
  * For a BUSY slab that is to be UNCOMMITTED: from now on its floor counts. False: the tags are too far apart for a
- * floor, and go on counting.
+ * floor, and still count.
  */
 bool shm_tags_put_away(const ShmArena *arena, uint32_t slab);
 /* For a BUSY slab that is to be FREE, and whose tags have a page: from now on the tags count. */
 void shm_tags_bring_back(const ShmArena *arena, uint32_t slab);
 
-/* Whether the slab has no objects, and perhaps no tags: a look at them would make a page. */
+/* Whether the slab has no objects, and perhaps no page of tags: reading a tag would make that page. */
 static inline bool shm_tags_away(const ShmArena *arena, uint32_t slab) {
         /* ORDER: acq, pairs with shm_slab_end(); before the tags. */
         return slab_word_state((SlabWord){ .high = shm_load_acq(&arena->lines[slab].word.high) }) ==
