@@ -332,8 +332,8 @@ static bool holds_nothing(const ShmArena *arena, uint32_t record) {
 }
 
 /*
- * Whether its thread ended in order while the record was frozen, and was not killed before the last step: then the
- * maintainer, which froze the record, empties it and frees it.
+ * Whether the thread ended in order while its record was frozen, and was not killed before the last step. Then the
+ * maintainer, which froze the record, empties and frees it.
  */
 static bool was_left(const ShmArena *arena, uint32_t record) {
         return shm_record_owner(arena, record).state == SHM_RECORD_LEFT &&

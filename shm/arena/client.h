@@ -69,21 +69,23 @@ void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 /* Frees the entry. The client's records must be free. */
 void shm_client_remove(ShmArena *arena, uint32_t client);
 /*
- * Notes that the client has references to an era of an epoch, and to no other era of that id; or that it has none to
- * any era of the id. One thread of the client at a time. Counts the clients that have some to that era; those that
- * left or died have none, though their entries may not be free yet.
+ * shm_client_hold() notes that the client has references to this era of an epoch, and to no other era of that id;
+ * shm_client_release_hold(), that it has none to any era of the id. One thread of the client at a time calls them.
+ * shm_client_count_holders() counts the clients with references to that era. Clients that left or died have none,
+ * though their entries may not be free yet.
  */
 void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t number);
 void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t id);
 uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number);
-/* A number for the process that has the entry, and uses it; 0: none does. */
+/* A number for the process that uses the entry; 0: no process does. */
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 /* -ENOENT: the entry is not in use. */
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
 /*
- * Whether the client's user may have `n` more records, 0 or 1: see shm/arena/share.h. Also true if no record is left
- * at all: shm_actor_init() then fails with the error that says so. Threads that take records at once may all be told
- * that they may. So whoever has taken one asks again with 0, and gives it back if it was one too many.
+ * Whether the client's user may have `n` more records, 0 or 1: see shm/arena/share.h. It is also true if no record is
+ * left at all: shm_actor_init() then fails with the error that says so. If several threads take records at once, all
+ * may be told that they may. So a thread that has taken a record asks again with 0, and gives it back if it was one too
+ * many.
  */
 bool shm_client_in_share(const ShmArena *arena, uint32_t client, uint32_t n);
 /*
@@ -92,8 +94,8 @@ bool shm_client_in_share(const ShmArena *arena, uint32_t client, uint32_t n);
  */
 uint32_t shm_client_release_records(ShmArena *arena, uint32_t client);
 /*
- * The same for many clients at once. n_left has an element for each entry of the table. Where it is 0, the client is
- * gone: its records are released, and the element becomes the number that remain. Where it is SHM_CLIENT_STAYS, the
+ * The same for many clients at once. n_left has an element for each entry of the table. If it is 0, the client is gone:
+ * its records are released, and the element becomes the number of those that remain. If it is SHM_CLIENT_STAYS, the
  * client's records are only counted, in the lower bits.
  */
 #define SHM_CLIENT_STAYS (UINT32_C(1) << 31)

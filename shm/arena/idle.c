@@ -1,11 +1,12 @@
 /*
  * Idle threads
  *
- * Purpose: finds records whose owners began no operation between two looks, or that have no owner, but caches.
+ * Purpose: finds records that have caches, and whose owners began no operation between two looks, or that have no
+ *   owner.
  *
  * Invariants
  *   1. Only a record with an even seq is found. Its owner may begin an operation at any moment: the freeze that follows
- *      is the handshake, and this is a hint for whom it is worth it.
+ *      is the handshake. This is only a hint whom to freeze.
  *
  * Who may do what: the maintainer reads, and writes nothing into the arena.
  *

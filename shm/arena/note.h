@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Notes and guards: what a thread's record says of single objects, for repair and revocation. They are on the path of
- * each put of a map, so they are inline.
+ * Notes and guards: entries in a thread's record about single objects, for repair and revocation. Each put of a map
+ * uses them, so they are inline.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ static inline int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root
         return -ENOBUFS;
 }
 
-/* The note becomes one of another object, with the same root and hash. -ENOENT: this thread has no such note. */
+/* Makes the note one of another object, with the same root and hash. -ENOENT: this thread has no such note. */
 static inline int shm_actor_renote(ShmActor *actor, uint64_t handle, uint64_t other) {
         ShmRecord *r = actor->record;
 
@@ -53,7 +53,7 @@ static inline int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
         return shm_actor_renote(actor, handle, 0);
 }
 
-/* The note of the kept path becomes one of an object under the same root and hash. */
+/* Makes the note of the kept path one of an object under the same root and hash. */
 static inline int shm_actor_renote_kept(ShmActor *actor, uint64_t handle) {
         uint64_t note = actor->kept.note;
 

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * The pool's clock, by which entries expire: time since the system booted, also while it was suspended, to within a
- * tick of the kernel's (1 to 10 ms). It is the same in all processes and costs no system call, but for the exact time
- * on some machines. Setting the wall clock does not change it.
+ * The pool's clock, by which entries expire: the time since the system booted, including suspension, to within a tick
+ * of the kernel's (1 to 10 ms). It is the same in all processes. Reading it makes no system call, except for the exact
+ * time on some machines. Setting the wall clock does not change it.
  */
 #include <stdint.h>
 #include <time.h>
@@ -30,14 +30,14 @@ static inline uint64_t shm_clock_ns(const ShmArena *arena) {
 }
 
 /*
- * Between two ticks, too, and never behind shm_clock_ns(): 20 ns slower, or a system call where the kernel does not
- * take its time from the processor (as by hpet or acpi_pm).
+ * Exact between two ticks, too, and never behind shm_clock_ns(). It is 20 ns slower, or makes a system call where the
+ * kernel does not take its time from the processor (with hpet or acpi_pm).
  */
 static inline uint64_t shm_clock_exact_ns(const ShmArena *arena) {
         return shm_clock_of(arena, CLOCK_MONOTONIC);
 }
 
-/* After a suspension, of which CLOCK_MONOTONIC knows nothing. To be called each second, by any writer. */
+/* Corrects the offset after a suspension, which CLOCK_MONOTONIC does not count. Any writer calls it, each second. */
 static inline void shm_clock_renew(const ShmArena *arena) {
         uint64_t *offset_ms = &arena->header->expiry.boot_offset_ms;
         /* The later clock is read first: a pause between the two does not move the pool's forward. */

@@ -37,7 +37,7 @@ ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
         return shm_epoch_word_decode(shm_load_acq(&arena->header->epochs[id].word));
 }
 
-/* Figures are for people to read: they may lag behind the word, and the maintainer may be writing them. */
+/* Figures are for people to read. They may be older than the word, and the maintainer may be writing them. */
 static uint64_t epoch_get_figure(const uint64_t *p) {
         return shm_load_rlx(p); /* ORDER: rlx; for people. */
 }
@@ -80,9 +80,11 @@ int shm_epoch_admit(const ShmArena *arena, uint32_t number, uint32_t *ret_id, ui
         if (number != SHM_EPOCH_CURRENT)
                 return epoch_admit_number(arena, number, ret_id, ret_era);
 
-        /* If the current epoch is closed, or its era over, it may not be current any more: look again. At most
-         * three times, since a hostile arena could go on for ever, and three advances between two loads of ours
-         * do not happen. */
+        /*
+         * If the current epoch is closed, or its era over, it may not be current any more: look again. Three times are
+         * enough, since three advances do not come between two loads of ours. More would let a hostile arena keep us
+         * here.
+         */
         for (int tries = 0; tries < 3; tries++) {
                 current = shm_epoch_current(arena);
                 r = epoch_admit_number(arena, current, ret_id, ret_era);

@@ -1,12 +1,12 @@
 #pragma once
 /*
- * Arena format: what the arena knows of each map but its entries. It is part of the format in shm/format/layout.h: the
- * same rules and the same version apply.
+ * Arena format: the data on each map, apart from its entries. It is part of the format in shm/format/layout.h: the same
+ * rules and the same version apply.
  */
 #include <assert.h>
 #include <stdint.h>
 
-/* Another number wherever entries in objects have another meaning. 3: the head of a chain names up to 16 chunks. */
+/* To be changed whenever the content of entries gets another meaning. 3: the head of a chain names up to 16 chunks. */
 #define SHM_ENTRY_FORMAT 3
 
 #define SHM_MAP_WAITS 16
@@ -19,8 +19,8 @@ typedef enum ShmMapEvict {
 } ShmMapEvict;
 
 /*
- * In the root object of the map, so that a map and its options come into being at once. Two sets, of which the root
- * says the one that counts: see shm/map/options.h.
+ * It is in the root object of the map, so that a map and its options come into being at once. There are two sets; the
+ * root says which one counts: see shm/map/options.h.
  */
 typedef struct ShmMapOptionSets {
         uint64_t limit_bytes[2];
@@ -43,7 +43,7 @@ typedef struct ShmExpiry {
 } ShmExpiry;
 static_assert(sizeof(ShmExpiry) == 128, "arena format");
 
-/* Counted by writers. Entries: inserts, less what went by one of the next three. */
+/* Writers count these. Entries are the inserts, less the sum of the next three. */
 typedef enum ShmMapCount {
         SHM_MAP_INSERTS, /* entries that came, not those in place of another */
         SHM_MAP_DELETES, /* also of entries that were revoked */
@@ -82,7 +82,7 @@ typedef struct ShmMapState {
 static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N < 8, "arena format");
 
 /*
- * In the record of a thread: differences that are not yet in the map's state. They are of one map at a time, and stay
+ * In the record of a thread: changes that are not yet added to the map's state. They are of one map at a time, and stay
  * when the record gets another owner.
  */
 typedef struct ShmMapTally {
@@ -91,7 +91,7 @@ typedef struct ShmMapTally {
 } ShmMapTally;
 static_assert(sizeof(ShmMapTally) == 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
 
-/* Where a scan is: leaves from (hash, position among those of that hash) on are still to come. */
+/* Where a scan is: leaves from this hash on, and from this position among leaves of that hash, are still to come. */
 typedef struct ShmTrieScan {
         uint64_t hash;
         uint32_t position;
@@ -101,7 +101,7 @@ typedef struct ShmTrieScan {
 } ShmTrieScan;
 static_assert(sizeof(ShmTrieScan) == 32, "arena format");
 
-/* Counting a map anew, by a walk beside writers. */
+/* Counting a map anew, by a walk while writers go on. */
 typedef struct ShmMapCensus {
         uint64_t asked; /* `miscounts` when it began */
         uint64_t entries_before, bytes_before; /* the totals, but for what the walk itself takes out */

@@ -26,8 +26,8 @@ typedef struct ShmClient {
 static_assert(sizeof(ShmClient) == 64, "arena format");
 
 /*
- * The references of a process, behind the entries of all: the era of each id to which it has references, if the bit in
- * `holds` is set, or had some. The process alone writes it. Only where a bit was set does it have a page.
+ * The references of a process to epochs; they stand behind all entries of the table. The era of each id counts if the
+ * bit in `holds` is set. Only the process itself writes it. It has a page only once a bit was set.
  */
 typedef struct ShmHolds {
         uint32_t era[SHM_EPOCHS_MAX];
@@ -139,8 +139,8 @@ typedef struct ShmRecord {
 static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 128 + 2048 + 2 * 512, "arena format");
 
 /*
- * Caches of a record stand in one or two groups, each with up to SHM_CACHE_GROUP classes of each epoch: of a thread
- * that uses small classes alone, those of large ones have no pages.
+ * The caches of a record stand in one or two groups, each with up to SHM_CACHE_GROUP classes of each epoch. So if a
+ * thread uses small classes alone, the caches of large ones have no pages.
  *
  *     epoch 0: class 0 to 7 | epoch 1: class 0 to 7 | ...        epoch 0: class 8 to 15 | epoch 1: class 8 to 15 | ...
  */

@@ -92,11 +92,11 @@ enum {
 #define SLAB_GEN_SHIFT 38
 #define SLAB_STATE_MASK UINT64_C(0x7)
 /*
- * A slab that is PARTIAL, of whose slots a quarter or less are taken. A thread that frees an object in it gives the
- * slot back at once: from a cache it would be allocated again and again, and the slab would never empty. A larger
- * share would empty slabs that are half full, too, but then many a slab is sparse while a batch of its objects is
- * freed. Every transition computes the bit anew; a thread that acts on an old one puts one slot too many into a cache,
- * or the slab.
+ * Set in a PARTIAL slab with at most a quarter of its slots taken. A thread that frees an object in such a slab gives
+ * the slot back at once: from a cache the slot would be allocated again and again, and the slab would never empty. With
+ * a larger share, half full slabs would empty, too, but then many a slab would be sparse just while a batch of its
+ * objects is freed. Every transition computes the bit anew; a thread that acts on an old bit puts one slot too many
+ * into a cache, or into the slab.
  */
 #define SLAB_SPARSE UINT64_C(0x8)
 #define SLAB_HOLDER_MASK (UINT64_C(0xfff) << SLAB_HOLDER_SHIFT)
