@@ -14,13 +14,12 @@
  *
  *      map = tslab_map_close(map);
  *
- * No call waits for another thread, but tslab_map_wait(), tslab_map_open() for up to a second, and in a private pool
- * whose entries expire a change that finds no memory, or its map full: for some 30 ms at most. A process that is killed
- * inside a call leaves the old value or the new one, and no memory behind. A get returns a value that the key had at
- * one moment inside the call, never a mixture.
+ * Calls do not wait for other threads, with three exceptions: tslab_map_wait(); tslab_map_open(), for up to a second;
+ * and in a private pool whose entries expire, a change that finds no memory, or its map full, for some 30 ms at most. A
+ * process that is killed inside a call leaves the old value or the new one, and loses no memory. A get returns a value
+ * that the key had at one moment inside the call, never a mixture.
  *
- * A change that depends on the old value loses no change of others when it names the version that it
- * was made from:
+ * A change that depends on the old value loses no change of others if it names the version from which it was made:
  *
  *      do {
  *              tslab_handle version = 0;
@@ -33,18 +32,21 @@
  *              r = tslab_map_replace(map, "hits", 4, version, &count, sizeof(count), TSLAB_EPOCH_CURRENT);
  *      } while (r == -EAGAIN);
  *
- * An entry is one object: 32 bytes, the key and the value, in the epoch its put names. A value that is too large for
- * that is in further objects of that epoch, which belong to the entry alone and take 8 bytes of each 4096. So is a part
- * of a value where two smaller objects take less memory than one of more than 816 bytes. When that epoch is closed the
- * entry stays, until it is deleted, replaced or expired; when it is revoked the entry is absent from then on. A put
- * beside a revocation of its epoch is done before that, or begins anew in the epoch that is open now, or fails with
- * -ESHUTDOWN or -ESTALE; then the old value stays, though the key may have been absent for a moment.
+ * An entry is one object: 32 bytes, the key and the value, in the epoch that its put names. A value that is too large
+ * for one object continues in further objects of that epoch, which belong to the entry alone; they take 8 more bytes
+ * for each 4096. An entry of more than 816 bytes is also divided wherever two smaller objects take less memory than
+ * one.
+ *
+ * When the epoch is closed, its entries stay until they are deleted, replaced or expired. When it is revoked, they are
+ * absent from then on. A put at the same time as a revocation of its epoch is done before that, or begins anew in the
+ * epoch that is open now, or fails with -ESHUTDOWN or -ESTALE. If it fails, the old value stays, though the key may
+ * have been absent for a moment.
  *
  * Entries may have a lifetime (tslab_map_put_with(), tslab_map_options). Its clock goes on while the system is
- * suspended, does not follow the wall clock, and is exact to a tick of the kernel's, which is 1 to 10 ms, or longer
- * where the ticks of a virtual machine come late. A key whose time is over is absent at once, for all calls. Its memory
- * goes back within a second: the daemon sees to that, or in private pools calls that change maps. There a call that
- * finds no memory, or no room below the limit, first deletes what has expired.
+ * suspended, and does not follow the wall clock. It is exact to a tick of the kernel, which takes 1 to 10 ms, or longer
+ * where the ticks of a virtual machine come late. When the time of a key is over, the key is absent at once, for all
+ * calls. Its memory goes back within a second: the daemon sees to that or, in a private pool, calls that change maps.
+ * In a private pool, a call that finds no memory, or no room below the limit, first deletes expired entries.
  *
  * Limits. A map with limit_bytes keeps its entries within so many bytes: of each the size class of its object, and its
  * further objects, as tslab_map_statistics() tells; the index comes on top, so do 320 bytes of tables for each 4096,
@@ -63,19 +65,20 @@
  * brings, until the map is within it. A thread that does nothing meanwhile may have up to 64 KiB of entries that only
  * it has counted, and that come on top until it changes the map.
  *
- * The index of all maps of a pool is in one reserved epoch, labelled "maps", that the first map reserves. It grows
- * and shrinks with the entries: at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class of 64
- * bytes; and for each thread the nodes of one key that it deleted, in case it puts the key again. Close that epoch and
- * maps cannot grow; revoke it and they are gone (-EIDRM). Their entries then take memory until the epochs that the puts
- * named are revoked, too: nothing else frees them, nor does eviction.
+ * The index of all maps of a pool is in one reserved epoch, labelled "maps", which the first map reserves. It grows and
+ * shrinks with the entries: it takes at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class
+ * of 64 bytes. Each thread also keeps the nodes of one key that it deleted, in case it puts the key again. If you close
+ * that epoch, maps cannot grow. If you revoke it, the maps are gone (-EIDRM). Their entries then take memory until the
+ * epochs that the puts named are revoked, too: nothing else frees them, not even eviction.
  *
- * Threads: any thread may make any call at any time, but for tslab_map_close(), which must be the
- * last with this map. While and after tslab_close() closes the pool, calls that change a map return -EBADF,
- * and calls that read one -EIDRM. Fork: a child goes on using its parent's maps. Calls that change a map need a
- * record, as allocating does: see "Fork" and "the attach errors" in <tslab.h>. Reading needs none. Calls but
- * tslab_map_open() do not enter the daemon otherwise. Not async-signal-safe.
+ * Threads: any thread may make any call at any time, except tslab_map_close(), which must be the last with this map.
+ * While tslab_close() closes the pool, and afterwards, calls that change a map return -EBADF, and calls that read one
+ * -EIDRM. Fork: a child goes on using its parent's maps. Calls that change a map need a record, as allocating does: see
+ * "Fork" and "the attach errors" in <tslab.h>. Reading needs none. Apart from attaching, only tslab_map_open() enters
+ * the daemon. No call is async-signal-safe.
  *
- * A thread that has more than 61 objects pending (tslab_alloc_pending()) leaves too few notes for a change.
+ * A change of a map needs notes in the thread's record. A thread that has more than 61 objects pending
+ * (tslab_alloc_pending()) leaves too few of them.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -96,7 +99,7 @@ struct tslab_map;
 #define TSLAB_MAP_EXISTING UINT32_C(1) /* do not create it */
 #define TSLAB_MAP_EXCLUSIVE UINT32_C(2) /* create it, or fail */
 
-/* Lifetimes, in milliseconds; anything between is one of up to 49 days. */
+/* Lifetimes, in milliseconds. Any number between these two is a lifetime, of up to 49 days. */
 #define TSLAB_MAP_TTL_DEFAULT UINT32_C(0) /* that of the map, see tslab_map_options */
 #define TSLAB_MAP_TTL_NONE UINT32_MAX /* no end */
 
@@ -107,7 +110,7 @@ struct tslab_map;
 /*
  * struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
  *
- * All but the flags are of the map: they count where this call creates it.
+ * All but the flags belong to the map: they count only if this call creates it.
  */
 struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
@@ -142,9 +145,9 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
 /*
- * Returns the size of the largest value that the map takes: that of tslab_map_options.value_max, unless chunks of the
- * pool's largest class make up less. A buffer of so many bytes
- * is enough for a get, unless the map took larger values before.
+ * Returns the size of the largest value that the map takes. That is tslab_map_options.value_max, or less if the chunks
+ * of the pool's largest class cannot make up so much. A buffer of this size is enough for a get, unless the map took
+ * larger values before.
  */
 size_t tslab_map_size_max(struct tslab_map *map);
 
@@ -188,10 +191,10 @@ struct tslab_map_info {
 };
 
 /*
- * Copies a value out as tslab_map_get() does, and tells about its entry (unless ret_info is NULL): also where the
+ * Copies a value out as tslab_map_get() does, and describes its entry (unless ret_info is NULL). It does so even if the
  * buffer is too small, so that the caller can make it large enough. On other failures *ret_info is as it was.
  *
- * With TSLAB_MAP_STALE in ret_info->accept an expired value will do, for as long as the map keeps it
+ * With TSLAB_MAP_STALE in ret_info->accept the call also takes an expired value, for as long as the map keeps it
  * (tslab_map_options.stale_ms) and nothing has taken its place: a claim does not count as such, see tslab_map_claim().
  * Counters are not kept.
  *
@@ -202,10 +205,10 @@ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_si
                            size_t buffer_size, struct tslab_map_info *ret_info);
 
 /*
- * Copies a part of a value out, from `offset` on, and returns how many bytes that were: fewer than the buffer has
- * where the value ends. With `version` 0 that is a part of the present value; else only of the value that has this
- * version: so a large value is read in parts that belong together. ret_info is as in tslab_map_get_with(), but stale
- * values are not had in parts.
+ * Copies a part of a value out, from `offset` on, and returns how many bytes it copied: fewer than the buffer has if
+ * the value ends there. With `version` 0 it is a part of the present value; otherwise only of the value that has this
+ * version, so that the parts of a large value belong together. ret_info is as in tslab_map_get_with(), but a stale
+ * value cannot be read in parts.
  *
  * -ENOENT      no such key
  * -EAGAIN      it has another version by now: begin again
@@ -276,8 +279,8 @@ int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, 
                        size_t value_size, const struct tslab_map_put_options *options);
 
 /*
- * Gives an entry another lifetime, from now on, without changing its value or version. A touch of a process that is
- * stopped in this call until after the entry's end may bring the entry back, if nothing else has taken its place.
+ * Gives an entry another lifetime, from now on, without changing its value or version. If the process is stopped in
+ * this call until after the entry's end, the touch may bring the entry back, unless another value has taken its place.
  *
  * -ENOENT      no such key
  * -EROFS, -EIDRM and the attach errors
@@ -299,10 +302,10 @@ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64
                   uint32_t ttl_ms, int64_t *ret_value);
 
 /*
- * Adds as tslab_map_add() does, to the counter that has this version (tslab_map_get_version()), without a look for its
+ * Adds as tslab_map_add() does, to the counter that has this version (tslab_map_get_version()), without looking up its
  * key. A program keeps the versions of counters that it adds to often, and upon -ESTALE goes back to tslab_map_add().
- * While another process deletes or replaces the counter, the call may still add to it although a get misses the key
- * already. The counter is deleted with what was added so.
+ * While another process deletes or replaces the counter, the call may still add to it although a get already misses the
+ * key. The sum is then deleted with the counter.
  *
  * -ESTALE      the counter was deleted, replaced or revoked, or its time is over
  * -EINVAL      that is no counter of this map
@@ -355,11 +358,11 @@ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
 
 /*
- * Deletes a key and copies its value out, in one step: of several calls that take a value, one gets it, and no put or
- * add comes between. An add to a counter is in the value that is taken, or begins a new counter. ret_info is as in
- * tslab_map_get_with(), also where the buffer is too small: then nothing is deleted. Stale values are not taken.
+ * Deletes a key and copies its value out, in one step. Of several calls that take a value one gets it, and no put or
+ * add comes between. An add to a counter is part of the value that is taken, or begins a new counter. ret_info is as in
+ * tslab_map_get_with(), also if the buffer is too small: then nothing is deleted. Stale values are not taken.
  *
- * A process that is killed in this call leaves the entry as it was, or none: then nobody has the value.
+ * If a process is killed in this call, the entry is there as it was, or it is gone and nobody has its value.
  *
  * -ENOENT      no such key
  * -EMSGSIZE    the buffer is too small
@@ -425,9 +428,9 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
 
 /*
  * Waits until `version` is no longer a claim on the key that stands, and returns 0: then get the value, or claim the
- * key. Returns 0 at once where it is none. Version 0 stands for any claim: with no time to wait, whether there is one.
- * Nothing waits for a thread in it, not tslab_close() either. It also works in a pool that was opened with
- * TSLAB_READER.
+ * key. If it is no such claim, the call returns at once. Version 0 means any claim; with a time limit of 0 the call
+ * just finds out whether there is one. Nothing waits for a thread in this call, not even tslab_close(). The call also
+ * works in a pool that was opened with TSLAB_READER.
  *
  * -ETIMEDOUT   timeout_ms are over; the claim stands
  * -EINTR       a signal handler ran, and not just between two sleeps of this call
@@ -439,9 +442,9 @@ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tsla
 #define TSLAB_MAP_EPOCH_ALL (UINT32_MAX - 1) /* for tslab_map_expire() */
 
 /*
- * Deletes all entries that are in an epoch and returns how many; claims and stale values go, too, and are not counted.
- * Era 0 stands for all eras of the id, TSLAB_MAP_EPOCH_ALL for all epochs. Walks through the whole map, and removes
- * entries from the index that were revoked. An entry that is put meanwhile may be missed; close the epoch first.
+ * Deletes all entries of an epoch and returns how many. Claims and stale values go, too, and are not counted. Era 0
+ * means all eras of the id, TSLAB_MAP_EPOCH_ALL all epochs. The call walks through the whole map, and takes revoked
+ * entries out of the index. It may miss an entry that is put meanwhile; close the epoch first.
  *
  * -ENOBUFS, -EROFS, -EIDRM and the attach errors; some may have been deleted
  */
@@ -497,16 +500,20 @@ struct tslab_map_statistics {
 };
 
 /*
- * Tells the counts of a map, without a walk over its entries. They may be wrong by what others change meanwhile, and by
- * a process's last change if it was killed in it, until that is repaired: then the map is counted anew. If others
- * change it during that, entries and bytes may stay wrong by some of these changes, until it is counted again.
+ * Returns the counts of a map, without a walk over its entries. They may lack changes that others are making. If a
+ * process is killed in a change, they may be wrong by that change until the death is repaired: then the map is counted
+ * anew. If others change the map during that count, entries and bytes may stay wrong by some of these changes, until
+ * the next count.
  *
  * -EINVAL      ret->size is out of range
  * -EIDRM       the map is no more
  */
 int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret);
 
-/* Counts the entries; beside writers, approximately. Walks through all of them. -EIDRM: the map is no more. */
+/*
+ * Counts the entries by a walk through all of them; the number is approximate while others write. -EIDRM: the map is no
+ * more.
+ */
 ssize_t tslab_map_count(struct tslab_map *map);
 
 #ifdef __cplusplus

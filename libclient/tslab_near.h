@@ -53,12 +53,12 @@ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *nam
 struct tslab_near *tslab_near_close(struct tslab_near *near);
 
 /*
- * Copies a value out that was covered when the call began, and returns its size. Where that fails with -ENOENT, the
- * caller asks the engine. Then *ret_claim is not 0 if the caller is to pass the answer to tslab_near_fill(), or call
- * tslab_near_give_up(). If another worker has the claim, the call waits for its answer up to `wait_ms`.
+ * Copies a value out that was covered when the call began, and returns its size. After -ENOENT the caller asks the
+ * engine. If *ret_claim is not 0 then, it passes the answer to tslab_near_fill(), or calls tslab_near_give_up(). If
+ * another worker has the claim, the call waits for its answer up to `wait_ms`.
  *
  * -ENOENT      there is no copy, or none that is covered
- * -ENODATA     it is covered that the engine has no such key
+ * -ENODATA     there is a covered copy that says: the engine has no such key
  * -EMSGSIZE    the buffer is too small
  * and the errors of tslab_map_get()
  */
@@ -67,8 +67,8 @@ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size
 
 /*
  * Gives the answer of the engine to the other workers; `value` NULL: it has no such key. `ttl_ms` is as in
- * tslab_map_put_with(), but counts from the claim: so a copy does not outlive a lifetime that the engine told of. The
- * claim has ended, also on failure. With claim 0 nothing is done.
+ * tslab_map_put_with(), but counts from the claim, so that a copy does not outlive a lifetime that the engine told. The
+ * call ends the claim, even if it fails. With claim 0 it does nothing.
  *
  * -EAGAIN      the key was changed since, the cover was lost, or the lifetime is over: the answer is good for this
  *              caller alone
@@ -78,8 +78,8 @@ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, t
                     const void *value, size_t value_size, uint32_t ttl_ms);
 
 /*
- * Ends a claim without an answer, as when the engine gave none: the next worker that misses the key gets the claim.
- * Returns 0, also where the claim is no more, and otherwise fails as tslab_map_delete() does.
+ * Ends a claim without an answer, if the engine gave none: the next worker that misses the key gets the claim. Returns
+ * 0, even if the claim is no more, and otherwise fails as tslab_map_delete() does.
  */
 int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim);
 
@@ -92,9 +92,9 @@ int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size
 int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
 /*
- * For the daemon that keeps the cache coherent: leases an epoch for copies, which are not covered yet. It is to be
- * called when the daemon hears of all changes from now on, of keys that begin with one of the prefixes, or, if there
- * are none, of all keys. Programs get no claim for other keys, and always ask the engine. A process has one lease for
+ * For the daemon that keeps the cache coherent: leases an epoch for copies, which are not covered yet. The daemon calls
+ * this when it hears of all changes from now on, of keys that begin with one of the prefixes or, if there are no
+ * prefixes, of all keys. Programs get no claim for other keys, and always ask the engine. A process has one lease for
  * each open near cache. A control call.
  *
  * -EALREADY    this process gives the cover
@@ -105,19 +105,20 @@ int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_t n_prefixes);
 
 /*
- * Covers the copies until a moment of CLOCK_BOOTTIME, in microseconds, in place of any cover before. That is the moment
- * for which the engine has said that all was told, and the bound. Readers' clocks are coarse, so the cover ends 20 ms
- * before it. If that is past, nothing is covered, also where the process was stopped in this call. Enters no daemon.
+ * Covers the copies until a moment of CLOCK_BOOTTIME, in microseconds, in place of any cover before. The moment to pass
+ * is the time up to which the engine has told of all changes, plus the bound. Readers' clocks are coarse, so the cover
+ * ends 20 ms before it. If the moment is past, nothing is covered, even if it passed while the process was stopped in
+ * this call. Enters no daemon.
  *
  * -ESTALE      there is no lease, or an operator closed or revoked it: end, and begin again
  */
 int tslab_near_cover(struct tslab_near *near, uint64_t until_usec);
 
 /*
- * Ends the cover at once, then revokes all copies. Returns 0, also where this process gives no cover. A control call.
+ * Ends the cover at once, then revokes all copies. Returns 0, even if this process gives no cover. A control call.
  *
- * Fails as tslab_epoch_close() does; copies are not covered then either. They are revoked when this is called again,
- * or the next lease begins.
+ * Fails as tslab_epoch_close() does, but then, too, no copy is covered. The copies are revoked when this is called
+ * again, or when the next lease begins.
  */
 int tslab_near_end(struct tslab_near *near);
 
