@@ -1,33 +1,32 @@
 /*
  * Closing pools
  *
- * Purpose: to take a pool from under threads that may be calling into it, now and later.
+ * Purpose: closes a pool while threads may be calling into it, now or later.
  *
- * Where there are other threads, struct tslab, its PoolLocal and, in place of the arena, memory that reads as
- * zeros stay: a thread that looks there finds no slab, no root, no map. When no thread is left that may be
- * about to write there, and readers have had a second to finish, all closed pools share one such memory and
- * one PoolLocal.
+ * If the process has other threads, some things stay: struct tslab, its PoolLocal and, in place of the arena, memory
+ * that reads as zeros. A thread that looks there finds no slab, no root, no map. Once no thread is left that may be
+ * about to write there, and readers have had a second to finish, all closed pools share one such memory and one
+ * PoolLocal.
  *
  * Invariants
- *   1. A call that changes the arena is inside pool_enter()..pool_leave(), its state busy; or inside
- *      pool_begin()..pool_end(), counted; or it is the fast path, its record's seq odd.
- *   2. A thread that became busy, or counted, sees that the pool is closed, or the closer sees the thread:
- *      the closer writes the serial, issues a membarrier, then looks. From then on calls only leave.
- *   3. When no call is left, nobody writes an actor's `attention`. The closer sets it to UINT64_MAX, where
- *      it stays; after one more membarrier an odd seq is that of an operation in progress, or of one that
- *      will miss.
- *   4. A thread between its look at the serial and its store to seq cannot be seen at all. It finds
- *      its state, whose `attention` fits nothing. Its stores go to the arena until the arena is replaced,
- *      and to memory that nobody uses afterwards: so records are given back only then, over another mapping.
- *   5. A thread that ended inside a call, by a raw exit, never leaves it: the closer marks its record DEAD
- *      when it finds the thread gone, and repairs it. pool_begin() and pool_end(), around control calls,
- *      only count: a thread that ended between them cannot be told, and the closer waits for it.
+ *   1. A call that changes the arena is inside pool_enter()..pool_leave(), with its state busy; or inside
+ *      pool_begin()..pool_end(), where it is counted; or it is the fast path, with its record's seq odd.
+ *   2. The closer writes the serial, issues a membarrier, then looks. So a thread that became busy, or was counted,
+ *      sees that the pool is closed, or the closer sees the thread. From then on calls only leave.
+ *   3. When no call is left, nobody writes an actor's `attention`. The closer sets it to UINT64_MAX, where it stays.
+ *      After one more membarrier an odd seq is that of an operation in progress, or of one that will miss.
+ *   4. The closer cannot see a thread between its look at the serial and its store to seq. That thread finds its state,
+ *      whose `attention` fits nothing, so it misses. Its stores go to the arena until the arena is replaced, and
+ *      afterwards to memory that nobody uses. So records are given back only then, over another mapping.
+ *   5. A thread that ended inside a call, by a raw exit, never leaves it. When the closer finds the thread gone, it
+ *      marks the record DEAD and repairs it. But pool_begin() and pool_end(), around control calls, only count: the
+ *      closer cannot tell that a thread ended between them, and waits for it.
  *
- * Who may do what: the closer writes `serial`, and `attention` in the actors of others; all else of a
- *   state is its thread's.
+ * Who may do what: the closer writes `serial`, and `attention` in the actors of other threads; a thread writes all else
+ *   of its state.
  *
- * Crash: records are found by repair through their heads. Where there is no memory for a mapping
- *   they are left to that too, until this process ends.
+ * Crash: repair finds records through their heads. If there is no memory for another mapping, the records stay until
+ *   this process ends, and are left to repair, too.
  */
 #include <errno.h>
 #include <sched.h>
@@ -55,7 +54,7 @@
 #define LOOK_EVERY (2 * YIELDS_MAX) /* slices: for threads that are no more */
 #define PAGE 4096
 
-/* A thread that is inside may be one that does not run; or that ended there, and is left to repair. */
+/* A thread that is inside may not be running; or it may have ended there, so that its record is left to repair. */
 static void wait_slice(struct tslab *pool, uint32_t *n) {
         const struct timespec slice = { .tv_nsec = SLICE_NSEC };
 
@@ -68,7 +67,7 @@ static void wait_slice(struct tslab *pool, uint32_t *n) {
         nanosleep(&slice, NULL);
 }
 
-/* This process's states, of which the arena's records tell how many there may be; NULL: no more. */
+/* The next state of this process; NULL: there is no more. There may be as many as the arena has had records. */
 static ThreadState *next_state(const struct tslab *pool, uint32_t n_records, uint32_t *i) {
         while (*i < n_records) {
                 ThreadState *state = &pool->local->threads[(*i)++];
@@ -79,7 +78,7 @@ static ThreadState *next_state(const struct tslab *pool, uint32_t n_records, uin
         return NULL;
 }
 
-/* The record of a thread that is gone may be somebody else's by now. */
+/* Whether a record is still this process's. The record of a thread that is gone may be another thread's by now. */
 static bool is_ours(const struct tslab *pool, uint32_t record) {
         ShmRecordOwner owner = shm_record_owner(&pool->arena, record);
 
@@ -110,8 +109,9 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
 }
 
 /*
- * A barrier in all threads of this process. Where membarrier fails, as by a system call filter that was loaded since it
- * was registered, a page that is taken away does: the kernel then interrupts all processors that these threads run on.
+ * A barrier in all threads of this process. Membarrier may fail, for one if a system call filter was loaded since it
+ * was registered. Then taking a page away does the same: the kernel interrupts all processors that these threads run
+ * on.
  */
 static void close_barrier(void) {
         void *page;
@@ -126,7 +126,10 @@ static void close_barrier(void) {
         (void) munmap(page, PAGE);
 }
 
-/* Until all calls that began before its serial was that of a closed one are over, and none can begin. */
+/*
+ * Waits until all calls are over that began before the serial became that of a closed pool. No call can begin after
+ * that.
+ */
 static void pool_quiesce(struct tslab *pool) {
         uint32_t n_records, n = 0;
         ThreadState *state;
@@ -155,14 +158,14 @@ static bool has_records(const struct tslab *pool) {
 }
 
 /*
- * Repairs threads that ended inside a call, or frozen. False: others are at control work, and repair after
- * our end.
+ * Repairs threads that ended inside a call, or while frozen. False: others do control work, and repair them after our
+ * end.
  */
 static bool repair_gone(struct tslab *pool) {
         return !has_records(pool) || (control_run(pool) && !has_records(pool));
 }
 
-/* Private pools: false: some is left to tslab_reap() after our end. */
+/* For private pools. False: some work is left to tslab_reap() after our end. */
 static bool end_control_work(struct tslab *pool) {
         bool repaired;
 
@@ -201,7 +204,7 @@ static void drop_pages(const struct tslab *pool, size_t from, size_t to) {
                 (void) madvise((uint8_t *) pool->local + from, to - from, MADV_DONTNEED);
 }
 
-/* Drops the memory of the states but for the beginning of each, which threads may still look at. */
+/* Drops the memory of the states, except the beginning of each, which threads may still look at. */
 static void drop_states(const struct tslab *pool, uint32_t n_records) {
         size_t from = PAGE, at;
         ThreadState *state;
@@ -215,7 +218,7 @@ static void drop_states(const struct tslab *pool, uint32_t n_records) {
         drop_pages(pool, from, pool->local_size / PAGE * PAGE);
 }
 
-/* Blank memory in the arena's place, and another mapping of the arena. */
+/* Puts blank memory in the arena's place. *ret: another mapping of the arena. */
 static int replace_arena(ShmArena *arena, ShmArena *ret) {
         int r;
 
@@ -228,7 +231,7 @@ static int replace_arena(ShmArena *arena, ShmArena *ret) {
         return r;
 }
 
-/* A closed pool's remains, for threads that do not know yet that it is closed. */
+/* Leaves a closed pool's remains for threads that do not know yet that it is closed. */
 static void leave_blank(struct tslab *pool) {
         struct tslab again = {}; /* the same pool, over another mapping */
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
@@ -257,8 +260,8 @@ static void leave_blank(struct tslab *pool) {
 }
 
 /*
- * One mapping for all closed pools, as large as the largest; earlier ones stay where they are. It reuses the
- * remains of the largest pool: a process that gives up address space for want of it could not map a new one.
+ * One mapping for all closed pools, as large as the largest; earlier ones stay where they are. It reuses the remains of
+ * the largest pool: a process that gives up remains because it has no address space could not map a new one.
  */
 static void *common_blank(const ShmArena *arena) {
         static size_t blank_size;

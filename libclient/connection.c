@@ -84,10 +84,10 @@ static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply 
 }
 
 /*
- * A number of the program that this process executes; 0: unknown. Bytes that the kernel gives a program at its exec are
- * the key of a hash, so that they stay secret; every copy of this library in the process finds the same. It is made
- * before main() runs, or dlopen() returns: later the program may have written over the bytes, and the daemon would take
- * the process for another program.
+ * A number of the program that this process executes; 0: not known. It is a hash keyed with bytes that the kernel gives
+ * a program at its exec. So these bytes stay secret, and every copy of this library in the process finds the same
+ * number. It is made before main() runs, or dlopen() returns: later the program may have overwritten the bytes, and the
+ * daemon would take the process for another program.
  */
 static uint64_t program;
 
@@ -151,7 +151,7 @@ static int connection_attach(const struct tslab *pool, ProtoCall *call, const ui
         return 0;
 }
 
-/* A daemon that was killed after its answer has a successor that gave the entry up: the process attaches again. */
+/* If the daemon was killed after its answer, its successor has given the entry up: then the process attaches again. */
 static int connection_enter(struct tslab *pool, uint32_t client) {
         if (client >= pool->arena.n_records)
                 return -EPROTO;
@@ -201,7 +201,7 @@ int connection_begin(struct tslab *pool, uint32_t *ret_client) {
         return 0;
 }
 
-/* The same descriptor from now on wakes the daemon that sent `wake_fd`; other threads may be using it. */
+/* Makes our descriptor wake the daemon that sent `wake_fd` from now on. Other threads may be using it. */
 static void replace_wake_fd(struct tslab *pool, const Attachment *attachment) {
         if (attachment->wake_fd >= 0 && pool->arena.wake_fd >= 0)
                 (void) dup3(attachment->wake_fd, pool->arena.wake_fd, O_CLOEXEC);
@@ -215,7 +215,7 @@ static void replace_call(struct tslab *pool, ProtoCall **call) {
         (void) proto_call_free(old);
 }
 
-/* Whether the daemon that said it has the arena that is mapped here. */
+/* Whether the daemon that sent this hello has the arena that is mapped here. */
 static bool has_our_arena(const struct tslab *pool, const ProtoReply *hello) {
         return memcmp(hello->hello->arena_id.data, pool->arena.arena_id, PROTO_ARENA_ID_SIZE) == 0;
 }

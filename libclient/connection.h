@@ -23,7 +23,7 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
 
 /*
- * Where the daemon hung up: connects to its successor, and sets pool->stale if that has another arena, or gave this
- * process up. Under control_lock. A forked child that has not attached asks for the arena only.
+ * If the daemon hung up: connects to its successor, and sets pool->stale if that one has another arena, or gave this
+ * process up. Under control_lock. A forked child that has not attached only asks which arena it is.
  */
 void connection_look(struct tslab *pool);

@@ -4,20 +4,20 @@
  * Purpose: closing epochs and giving memory back, by the processes that use the pool.
  *
  * Invariants
- *   1. Control work is done by the thread that set control_owner from 0, with record 0 for intents.
- *   2. Nobody waits for another process: a thread that does not get the lock returns -EBUSY, or leaves
- *      drained slabs to the owner of the lock, which looks at n_drained after unlocking. A change of a map that
- *      would fail for want of memory does, for some milliseconds (libclient/map-expiry.c).
- *   3. Maps are swept last, in slices. After each the lock is free for as long, for others' control work and for calls
- *      that delete expired entries. The place of a sweep is in the arena: each process that waits for its end goes on
- *      from there, and so does a call that came to delete entries, if a slice is due. Else such calls, of several
- *      processes, would have the lock all the time.
+ *   1. The thread that set control_owner from 0 does control work, with record 0 for intents.
+ *   2. Nobody waits for another process: a thread that does not get the lock returns -EBUSY, or leaves drained slabs to
+ *      the owner of the lock, which looks at n_drained after unlocking. There is one exception: a change of a map that
+ *      would fail for lack of memory waits, for some milliseconds (libclient/map-expiry.c).
+ *   3. Maps are swept last, in slices. After each slice the lock is free for as long, for others' control work and for
+ *      calls that delete expired entries. The place of a sweep is in the arena: each process that waits for its end
+ *      goes on from there. A call that came to delete entries does a slice of the sweep instead, if one is due:
+ *      otherwise such calls, of several processes, would have the lock all the time.
  *
  * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
  *
- * Crash: control_owner names a dead process, and control work stays undone until tslab_reap().
- *   Allocating and freeing go on. After a death between two slices nobody has the lock: a sweep stays where it is until
- *   a process wants another, or tslab_reap().
+ * Crash: control_owner names a dead process, and control work stays undone until tslab_reap(). Allocating and freeing
+ *   go on. If a process dies between two slices, nobody has the lock: the sweep stays where it is until a process wants
+ *   another sweep, or calls tslab_reap().
  */
 #include "libclient/control.h"
 
@@ -98,8 +98,8 @@ static void control_unlock(struct tslab *pool) {
 }
 
 /*
- * 0 or -ENOMEM. Of its 480 KiB most calls use the first few pages. Those that malloc() has given out before are
- * overwritten by calloc(), and stay in each process that ever made such a call.
+ * 0 or -ENOMEM. Most calls use only the first few of its 480 KiB. calloc() would overwrite all pages that malloc() has
+ * given out before, and they would stay in each process that ever made such a call.
  */
 static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         ShmMaintain *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -120,7 +120,10 @@ static void maintain_free(ShmMaintain *m) {
         (void) munmap(m, sizeof(*m));
 }
 
-/* Until there is nothing to do, or only threads are left that stay inside a call: they end the freeze themselves. */
+/*
+ * Runs until there is nothing to do, or until only threads are left that stay inside a call: they end the freeze
+ * themselves.
+ */
 static void maintain_run(ShmMaintain *m, uint64_t wait_usec) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         uint64_t now = proto_now_usec(), end = now + wait_usec, next;
@@ -146,7 +149,7 @@ static bool is_over_retain(const struct tslab *pool) {
         return n_free > (int64_t) pool->retain + pool->retain / 8;
 }
 
-/* Empties caches of threads that did nothing since the last look, some seconds ago; in any process of the pool. */
+/* Empties caches of threads, in any process of the pool, that did nothing since the last look some seconds ago. */
 static void empty_idle_caches(struct tslab *pool) {
         ShmIdle *idle = &pool->local->idle;
         uint64_t now = proto_now_usec();
@@ -168,7 +171,10 @@ static void empty_idle_caches(struct tslab *pool) {
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
 }
 
-/* The walk of a map compares its count with the mean of the totals before and after: it is not to stand still. */
+/*
+ * The walk of a map compares its count with the mean of the totals before and after. That is wrong after a long stop,
+ * so the walk of that map begins again.
+ */
 static void begin_map_anew(ShmMapSweep *sweep) {
         sweep->opened = false;
         sweep->scan = (ShmTrieScan){};
@@ -193,14 +199,14 @@ bool control_sweep(ShmActor *control) {
         return true;
 }
 
-/* True: no sweep is left, or none that was wanted when `asked` of them were. */
+/* True: no sweep is left, or all are over that had been asked for at the time of `asked`. */
 static bool is_swept(const ShmArena *arena, uint64_t asked) {
         const ShmMapSweeps *sweeps = &arena->header->sweeps;
 
         return (int64_t) (sweeps->ended - asked) > 0 || !shm_map_sweeps_due(arena, sweeps);
 }
 
-/* Others' control work comes between slices. If it takes too long, the rest is left. */
+/* Does the rest of a sweep, with others' control work between its slices. If that takes too long, the rest is left. */
 static void sweep_rest(struct tslab *pool, uint64_t asked) {
         const struct timespec rest = { .tv_nsec = SWEEP_SLICE_USEC * 1000 };
         uint64_t deadline = proto_deadline(CLOSE_WAIT_USEC);
@@ -261,7 +267,7 @@ int control_run_all(ShmActor *control) {
         return run_all(control, CLOSE_WAIT_USEC);
 }
 
-/* No thread may add a slab to an epoch that was closed before, and no dead one holds any. */
+/* Whether no thread can add a slab to an epoch that was closed before, and no dead thread holds such a slab. */
 static bool is_settled(const ShmArena *arena) {
         return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
 }
@@ -335,7 +341,7 @@ int control_take_up(ShmActor *control) {
         r = maintain_new(control, &m);
         if (r)
                 return r;
-        /* If the owner died in a slice, its sweep does not know the entries that were taken out. */
+        /* If the owner died in a slice, its sweep does not know which entries it took out: it begins anew. */
         control->arena->header->sweeps.sweep = (ShmMapSweep){};
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
         maintain_run(m, CLOSE_WAIT_USEC);

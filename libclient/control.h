@@ -6,11 +6,11 @@
 #include "shm/arena/client.h"
 
 /*
- * Begins: `control` then acts with record 0. -EBUSY: another process is at it, or (unless `wait`)
- * another thread. This process has attached.
+ * Begins: `control` then acts with record 0. This process has attached. -EBUSY: another process does control work or,
+ * unless `wait`, another thread does.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
-/* The same, from a process that died holding it. -EBUSY: somebody else did so. */
+/* Takes the lock over from a process that died holding it. -EBUSY: somebody else did so first. */
 int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
 /*
  * Goes on after the last owner: ends its unfinished step, repairs, revokes, walks. -ENOMEM: record 0 still names
@@ -22,16 +22,16 @@ void control_put_back(struct tslab *pool, uint64_t owner);
 /* All that threads and earlier maintainers left to be done: dead records, frozen ones, revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
 /*
- * A part of the sweep of maps that is due, of a millisecond, if as long has passed since the last one. False: there is
- * nothing to do now.
+ * Does a part of the sweep of maps, for a millisecond, if one is due and as long has passed since the last part. False:
+ * there is nothing to do now.
  */
 bool control_sweep(ShmActor *control);
 /*
- * Ends control work, and does the work that came up meanwhile. If maps are to be swept after it, they are when this
- * returns, unless others do control work for 200 ms at a time.
+ * Ends control work, and does the work that came up meanwhile. If that leaves maps to be swept, they are swept when
+ * this returns, unless others do control work for 200 ms at a time.
  */
 void control_end(struct tslab *pool);
-/* The same, and ends sweeps that other processes have begun. */
+/* The same, and ends the sweeps that other processes have begun. */
 void control_end_all(struct tslab *pool);
 
 /*
@@ -41,16 +41,19 @@ void control_end_all(struct tslab *pool);
  */
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 
-/* Private pools: whether the process of an entry of the client table has ended. False also where that is not known. */
+/* Private pools: whether the process of an entry of the client table has ended. False if that is not known. */
 bool control_is_dead(const ShmClientInfo *info);
-/* Private pools: whether control work is that of a process that has ended: nobody does any until tslab_reap(). */
+/*
+ * Private pools: whether a process that has ended owns the control lock: then nobody does control work until
+ * tslab_reap().
+ */
 bool control_owner_is_dead(const struct tslab *pool);
 /*
  * Private pools, where records have run short: takes the records of threads that ended without giving them back,
  * in any process. Returns whether there were some.
  */
 bool control_reap_threads(struct tslab *pool);
-/* Private pools: as control_run_all(). False: others are at control work. */
+/* control_run_all() for private pools. False: others do control work. */
 bool control_run(struct tslab *pool);
 /* Revokes the epochs that this process leased. False: other threads did control work all the while; they stay. */
 bool control_end_leases(struct tslab *pool);
@@ -59,8 +62,8 @@ bool control_end_leases(struct tslab *pool);
 void control_slab_freed(struct tslab *pool, uint32_t slab);
 
 /*
- * Has all caches of the pool emptied, as far as their threads are not in the middle of an operation:
- * by the daemon, for which it waits up to 20 ms, or by ourselves. False: nobody does it now.
+ * Has all caches of the pool emptied, except those of threads in the middle of an operation: by the daemon, for which
+ * it waits up to 20 ms, or by ourselves. False: nobody does it now.
  */
 bool control_empty_caches(struct tslab *pool);
 /* The same for a thread that is out of memory: at most ten times a second. */

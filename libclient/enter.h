@@ -26,8 +26,8 @@ int pool_enter_slow(struct tslab *pool, ThreadState **ret);
 void pool_leave_shared(struct tslab *pool);
 
 /*
- * This thread's state, where it was the last that it used and is its alone, with nothing pending;
- * else NULL. For the fast path: no pool_leave() follows.
+ * This thread's state, if it is the one that it used last, belongs to it alone, and has nothing pending; else NULL. For
+ * the fast path: no pool_leave() follows.
  */
 static inline ThreadState *pool_thread(const struct tslab *pool) {
         /*
@@ -66,7 +66,7 @@ static inline int pool_set_busy(struct tslab *pool, ThreadState *state) {
         return -EBADF;
 }
 
-/* One more object is pending: each free has to look whether it is of that kind. */
+/* One more object is pending. From now on each free must look whether its object is pending. */
 static inline void pool_thread_pends(ThreadState *thread) {
         thread->n_pending++;
         thread_cache = (ThreadCache){};
@@ -84,7 +84,9 @@ static inline bool pool_is_spare(const struct tslab *pool, const ThreadState *th
         return thread->actor.id == shm_load_rlx(&pool->local->spare);
 }
 
-/* Private pools: ends a freeze that waited for this thread, unless another is at control work. No daemon does. */
+/*
+ * Private pools, which have no daemon for this: ends a freeze that waited for this thread, unless another is doing so.
+ */
 void pool_thaw(struct tslab *pool);
 
 static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
@@ -99,12 +101,12 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
                 pool_thaw(pool);
 }
 
-/* Private pools: runs the work that would wake a daemon, unless another thread is at it. */
+/* Private pools: does the work for which a daemon would be woken, unless another thread does it. */
 void pool_run_deferred_slow(struct tslab *pool);
-/* Private pools: a short step towards deleting the entries of maps whose time is over, if it is time for one. */
+/* Private pools: deletes expired entries for a short time, if that is due. */
 void pool_run_expiry_slow(struct tslab *pool);
 
-/* Whether that is for calls to do, and any entry has an end. */
+/* Whether calls must do that in this pool, and any entry has an end. */
 static inline bool pool_expires(const struct tslab *pool) {
         /* ORDER: rlx; seen now or at the next call. */
         return pool->is_private && shm_load_rlx(&pool->arena.header->expiry.first) != 0;

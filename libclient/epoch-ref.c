@@ -1,10 +1,10 @@
 /*
  * References to epochs
  *
- * Purpose: how many processes still want an epoch, so that the last one closes it.
+ * Purpose: counts the processes that still want an epoch, so that the last one closes it.
  *
- * A process counts its own references, under a lock of its own. Whether it has any, and to which era,
- * stands in the client table, with its entry, which vanishes with the process: one that is killed holds nothing.
+ * A process counts its own references, under a lock of its own. Whether it has any, and to which era, stands in the
+ * client table, with the entry of the process. The entry goes with the process: one that was killed holds nothing.
  */
 #include <errno.h>
 
@@ -13,7 +13,7 @@
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 
-/* The number with its era, of an epoch that may be closed. */
+/* Completes the number of an epoch, which may be closed, with its era. */
 static int ref_resolve(struct tslab *pool, uint32_t *epoch, ShmEpochInfo *ret) {
         int r;
 

@@ -1,12 +1,12 @@
 /*
  * Claims, and waiting for them
  *
- * Purpose: of all that miss a key one computes its value, and the others may wait for it.
+ * Purpose: of all processes that miss a key one computes its value, and the others may wait for it.
  *
  * Invariants
- *   1. A thread that waits is outside the pool, as far as tslab_close() is concerned: it enters for each look.
- *   2. A sleep is short. A thread that ended a claim may be killed or stopped before it wakes anybody; and nobody tells
- *      of a death in a private pool, nor counts sleepers in a pool that is mapped for reading.
+ *   1. For tslab_close(), a thread that waits is outside the pool: it enters for each look.
+ *   2. A sleep is short. The thread that ended a claim may be killed or stopped before it wakes anybody. In a private
+ *      pool nobody tells of a death, and in a pool that is mapped for reading nobody counts sleepers.
  *
  * Who may do what: writers claim, any process waits.
  *
@@ -81,7 +81,7 @@ _public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_
         return r;
 }
 
-/* Whether the claim stands, and a word to sleep on while it does: 1; 0; -EIDRM. */
+/* Returns 1 if the claim stands, with a word to sleep on while it does; 0; -EIDRM. */
 static int look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
                          uint32_t *ret_value) {
         ShmClaim claim;

@@ -1,20 +1,20 @@
 /*
  * Private pools: entries of maps that expired
  *
- * Purpose: calls that change maps delete entries whose time is over.
+ * Purpose: calls that change maps delete expired entries.
  *
  * Invariants
- *   1. A call that does so is long, so few do. Each works for a slice of time, and the calls of its process that
- *      follow have as long for themselves. Shorter slices would be more long calls, and after each the next calls find
- *      their caches cold: while 10^6 entries expire in a second, p99.99 of other calls is 30 to 50 us with slices of
- *      1 ms, and 270 with 250 us; p99.9 grows by a factor of 1.3, and of 1.5. A call that would fail for want
- *      of memory, or of room below its map's limit, works at once, and not for long: entries that expired while nobody
- *      wrote may have it.
- *   2. In place of a slice such a call does one of a sweep of maps, if that is due.
- *   3. Of several such calls one works, and the others sleep for a slice: its memory is for them, too. None waits for
- *      a dead process, and each gives up after some slices.
+ *   1. A call that deletes expired entries is long, so few calls do. Each works for a slice of time, and then the calls
+ *      of its process have as long for themselves. Shorter slices would mean more long calls, and after each of them
+ *      the next calls find their caches cold: while 10^6 entries expire in a second, p99.99 of other calls is 30 to 50
+ *      us with slices of 1 ms, and 270 with 250 us; p99.9 grows by a factor of 1.3, and of 1.5. A call that would fail
+ *      for lack of memory, or of room below its map's limit, works at once, and not for long: entries that expired
+ *      while nobody wrote may have that memory.
+ *   2. Instead of such a slice, a call does a slice of a sweep of maps if one is due. A call that would fail does not.
+ *   3. Of several calls that would fail one works, and the others sleep for a slice: the memory that it finds is for
+ *      them, too. No call waits for a dead process, and each gives up after some slices.
  *
- * Who may do what: any thread that changed a map, outside of its operation, if nobody else is at control work.
+ * Who may do what: any thread that changed a map, outside of its operation, if nobody else does control work.
  *
  * Crash: see shm/map/lifetime.c.
  */
@@ -33,7 +33,7 @@
 #define URGENT_SLICE_USEC 250 /* a call that would fail has so long */
 #define SLICES_MAX 64 /* for one call: others may take the memory of entries that it deletes */
 
-/* With `sweeps`, maps are swept if that is due. -EBUSY: somebody else is at control work; the attach errors. */
+/* With `sweeps`, it sweeps maps instead, if that is due. -EBUSY: somebody else does control work; the attach errors. */
 static int run_slice(struct tslab *pool, bool sweeps, uint64_t now_ms, uint64_t until_usec) {
         ShmActor control;
         int r;
@@ -63,7 +63,7 @@ void pool_run_expiry_slow(struct tslab *pool) {
         pool_end(pool);
 }
 
-/* True: once more is worth it. Sleeps for as long if somebody else is at control work. */
+/* True: another attempt is worth it. If somebody else does control work, it sleeps for as long as a slice. */
 static bool run_slice_at_once(struct tslab *pool) {
         const struct timespec slice = { .tv_nsec = URGENT_SLICE_USEC * 1000 };
         uint64_t now_ms;
@@ -91,7 +91,10 @@ bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry) {
         ThreadState *thread;
 
         if (retry->n_slices < SLICES_MAX && has_expired(map->pool)) {
-                /* Also where nothing is left: at its end, the call that failed may have deleted all that expired. */
+                /*
+                 * This is also right if nothing is left to delete: the call that failed may have deleted all that
+                 * expired, at its end.
+                 */
                 retry->n_slices = run_slice_at_once(map->pool) ? retry->n_slices + 1 : SLICES_MAX;
                 return true;
         }

@@ -48,7 +48,7 @@ static int name_object(ShmActor *actor, const char *root, uint64_t expected, uin
         return r;
 }
 
-/* The epoch that the root names: 0; -ENOENT: none that is open. *ret_handle: the root's handle, or 0. */
+/* The epoch that the root names: 0; -ENOENT: it names no epoch that is open. *ret_handle: the root's handle, or 0. */
 static int maps_get(const ShmArena *arena, uint32_t *ret_epoch, uint64_t *ret_handle) {
         uint32_t id, era;
         ShmMaps maps;
@@ -83,7 +83,7 @@ static int maps_set(struct tslab *pool, uint32_t epoch, uint64_t expected) {
         return r;
 }
 
-/* An epoch that somebody reserved for maps, and perhaps died before it was named. */
+/* Finds an epoch that a process reserved for maps, and perhaps died before it named it. */
 static bool find_labelled(const ShmArena *arena, uint32_t *ret_epoch) {
         ShmEpochInfo info;
 
@@ -102,7 +102,7 @@ static void pause_1ms(void) {
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* Nobody else closes it: an epoch that stayed open because others do control work would be lost for good. */
+/* Nobody else closes the epoch: if it stayed open because others do control work, it would be lost for good. */
 static void maps_give_back(struct tslab *pool, uint32_t epoch) {
         for (int tries = 0; tries < TRIES_MAX && tslab_epoch_close(pool, epoch, 0) == -EBUSY; tries++)
                 pause_1ms();
@@ -146,7 +146,7 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
         return maps_get(&pool->arena, ret_epoch, &named) == 0 ? 0 : r ?: -EBUSY;
 }
 
-/* Before the root is linked anywhere: a map comes into being with its options. */
+/* Called before the root is linked anywhere, so that a map comes into being with its options. */
 static void map_configure(const ShmArena *arena, uint64_t handle, const struct tslab_map_options *options) {
         void *root;
 
@@ -162,8 +162,9 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
 }
 
 /*
- * The name may have been another map's, whose index was revoked, or whose root was unset: its entries are none of the
- * new one's. If this thread dies before they are dropped, its record names the map, which is counted anew.
+ * The name may have belonged to another map, whose index was revoked or whose root was unset. That map's entries are in
+ * the counts, and are dropped from them. If this thread dies before that, its record names the map, and the map is
+ * counted anew.
  */
 static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
         int i = shm_root_index(actor->arena, root);

@@ -39,8 +39,8 @@ static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
 }
 
 /*
- * A thread without a record, or with objects that are pending, is not counted. As for the fast path, it is enough that
- * the pool was open a moment ago: see invariant 4 in libclient/close.c.
+ * Counts a get, unless the thread has no record, or has objects that are pending. As for the fast path, it is enough
+ * that the pool was open a moment ago: see invariant 4 in libclient/close.c.
  */
 static inline void count_get(const struct tslab_map *map, ssize_t result) {
         ThreadState *thread = pool_thread(map->pool);
@@ -78,7 +78,7 @@ static uint32_t accepted_flags(const struct tslab_map_info *info) {
         return info && info->size >= offsetof(struct tslab_map_info, reserved) ? info->accept : 0;
 }
 
-/* As map_get(), also of a stale value if the caller accepts it. */
+/* map_get(), also of a stale value if the caller accepts it. */
 static ssize_t map_get_accepted(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
                                 size_t buffer_size, const struct tslab_map_info *info, ShmMapView *view) {
         if (accepted_flags(info) & TSLAB_MAP_STALE)
@@ -196,7 +196,7 @@ _public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t 
         return 0;
 }
 
-/* Sizes that the core could not even be told. */
+/* Counts a change with sizes that are too large even for a call of the core. */
 static int refuse_large(struct tslab_map *map, size_t key_size, size_t value_size) {
         ThreadState *thread;
         int r;

@@ -7,7 +7,9 @@
 #include "libclient/enter.h"
 #include "shm/map/map.h"
 
-/* Copies options of any version to `ret`, a struct of `size` bytes, of which they are a part. NULL: none. -EINVAL. */
+/*
+ * Copies options of any version to `ret`, a struct of `size` bytes that contains them. NULL: there are none. -EINVAL.
+ */
 int map_options_load(void *ret, size_t size, const void *options);
 
 struct tslab_map {
@@ -19,8 +21,8 @@ struct tslab_map {
 bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size);
 
 /*
- * Enters the pool for a change of one key, until map_end_change(). `absent`: the error where there cannot be such a
- * key. -EROFS, errors of pool_enter().
+ * Enters the pool for a change of one key, until map_end_change(). `absent`: the error to return if there can be no
+ * such key. -EROFS, errors of pool_enter().
  */
 int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
                      ThreadState **ret);
@@ -30,7 +32,7 @@ static inline void map_end_change(struct tslab_map *map, ThreadState *thread) {
         pool_run_expiry(map->pool);
 }
 
-/* The attempts to find memory for a change. Zeros begin. */
+/* The attempts to find memory for one change. Begin with zeros. */
 typedef struct MapRetry {
         unsigned n_slices; /* in which expired entries were deleted */
         bool asked; /* for the caches of threads */
@@ -39,8 +41,8 @@ typedef struct MapRetry {
 bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry);
 
 /*
- * After a change: whether it is to be done again, since it found no memory, or no room in its map, and there may be
- * some now. If it is not, the failure is counted.
+ * Called when a change has failed. True: it found no memory, or no room in its map, and may find some now: try again.
+ * If not, the failure is counted.
  */
 static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) {
         return __builtin_expect(r == -ENOMEM || r == -ENOSPC, 0) && map_make_room_slow(map, r, retry);
@@ -49,8 +51,8 @@ static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) 
 /* Errors of tslab_map_put_with(). */
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *put, size_t value_size);
 /*
- * Fulfils a claim with a value of elsewhere: in the claim's epoch, and with a lifetime that counts from the claim.
- * -EAGAIN: it is no more, or the lifetime is over. Errors of tslab_map_put_with().
+ * Fulfils a claim with a value from outside of the pool: in the claim's epoch, and with a lifetime that counts from the
+ * claim. -EAGAIN: the claim is no more, or the lifetime is over. Errors of tslab_map_put_with().
  */
 int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_handle claim, const void *value,
                size_t value_size, uint32_t ttl_ms);

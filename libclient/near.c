@@ -1,19 +1,19 @@
 /*
  * Near caches
  *
- * Purpose: copies of an engine's values, none of which is read unless somebody answers for it.
+ * Purpose: copies of an engine's values, which are read only while a process answers for them.
  *
  * Invariants
- *   1. Copies and the cover are in one leased epoch of the process that gives the cover. It ends with that process, or
- *      when changes may have been missed. A new one begins after the process hears of changes again.
- *   2. A copy is read after the cover: that named its epoch, and its time was not over (shm/map/cover.c).
- *   3. A fill replaces a claim, by version, that was put into the cover's epoch before the engine was asked, and goes
- *      into the claim's epoch. A change that the engine tells of deletes the claim or the copy.
- *   4. Keys that the cover is not of are not claimed, and so are never filled.
+ *   1. Copies and the cover are in one epoch, which the process that gives the cover has leased. The epoch ends with
+ *      that process, or when changes may have been missed. A new one begins once the process hears of changes again.
+ *   2. A copy is read after the cover: the cover named the copy's epoch, and its time was not over (shm/map/cover.c).
+ *   3. A fill replaces a claim, by version, and goes into the claim's epoch. The claim was put into the cover's epoch
+ *      before the engine was asked. If the engine tells of a change, the claim or the copy is deleted.
+ *   4. Keys outside of the cover are not claimed, and so are never filled.
  *
  * Who may do what: one process gives the cover, and drops; all others read, fill and drop.
  *
- * Crash: of a worker with a claim: as for any claim. Of the process that gives the cover: its epoch is revoked.
+ * Crash: a worker with a claim dies: see shm/map/claim.c. The process that gives the cover dies: its epoch is revoked.
  */
 #include <tslab_near.h>
 
@@ -79,7 +79,7 @@ _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const 
         return r;
 }
 
-/* A forked child has its parent's notes. It gives no cover, and has no lease to give back. */
+/* A forked child has a copy of its parent's members. But it gives no cover, and has no lease to give back. */
 static void forget_parents(struct tslab_near *near) {
         if (near->giver != getpid())
                 near->own = near->lease = 0;
@@ -190,7 +190,7 @@ _public_ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t
         return n;
 }
 
-/* The claim was replaced, or is to be ended. */
+/* Replaces the claim by the answer, or ends it. */
 _public_ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
                              const void *value, size_t value_size, uint32_t ttl_ms) {
         int r = -EAGAIN;
@@ -240,7 +240,7 @@ static int lease_epoch(struct tslab_near *near) {
         return tslab_epoch_lease(near->map->pool, label, &near->lease);
 }
 
-/* On -EBUSY, and other errors of control calls, the lease stays to be given back by the next end or beginning. */
+/* If the control call fails, with -EBUSY for one, the lease stays: the next end or beginning gives it back. */
 static int give_lease_back(struct tslab_near *near) {
         int r = near->lease ? tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE) : 0;
 
@@ -264,7 +264,7 @@ static int pack_prefixes(const char *const *prefixes, size_t n, char *ret, uint3
         return 0;
 }
 
-/* Copies may be put, and are not covered yet. */
+/* Makes a cover in a new epoch: copies may be put from now on, and are not covered yet. */
 static int cover_make(struct tslab_near *near, uint64_t old, const char *prefixes, uint32_t prefixes_size) {
         struct tslab *pool = near->map->pool;
         tslab_handle handle;
@@ -310,7 +310,7 @@ _public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefix
 }
 
 /*
- * The moment on the clocks of covers. These are read first: a thread that is stopped in here finds a moment that is too
+ * That moment on the clocks of covers. These clocks are read first: if the thread is stopped in here, the result is too
  * early, not too late.
  */
 static ShmCoverTime cover_time(uint64_t until_usec) {

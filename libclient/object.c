@@ -1,16 +1,16 @@
 /*
  * The calls on objects
  *
- * Purpose: to check a program's arguments, enter the pool, and have shm/cache/object.h allocate, free or read.
+ * Purpose: checks a program's arguments, enters the pool, and has shm/cache/object.h allocate, free or read.
  *
  * Invariants
  *   1. The fast path needs no pool_enter(): pool_thread() says that the state is this thread's alone, with nothing
  *      pending. Every other way goes through pool_enter() and pool_leave().
- *   2. A pending object is in the notes of its thread's record, or, shared with the process, in those of the spare
- *      record. It leaves them when it is published or freed, and not before.
- *   3. tslab_read() copies first and then finds the tag unchanged, or it returns -ESTALE.
+ *   2. A pending object is in the notes of its thread's record or, if it is shared with the process, in those of the
+ *      spare record. Its note goes when it is published or freed, and not before.
+ *   3. tslab_read() copies first, and then either finds the tag unchanged, or returns -ESTALE.
  *
- * Who may do what: a thread changes the notes of its own record; the spare record's under its lock.
+ * Who may do what: a thread changes the notes of its own record, and those of the spare record under its lock.
  *
  * Crash: repair frees the pending objects that the notes of a dead record name.
  */
@@ -94,15 +94,15 @@ _public_ int tslab_alloc(struct tslab *pool, size_t size, uint32_t epoch, tslab_
         return 0;
 }
 
-/* An object that was pending in this thread and is freed is pending no more. */
+/* A pending object that this thread frees is no longer pending. */
 static void forget_pending(ThreadState *thread, tslab_handle handle) {
         if (shm_actor_unnote(&thread->actor, handle) == 0)
                 thread->n_pending--;
 }
 
 /*
- * Objects that are shared pending are noted in the spare record, whose notes belong to the thread that holds
- * spare_lock. A thread that uses that record itself has the lock since pool_enter().
+ * Objects that are shared pending have their notes in the spare record, and only the thread that holds spare_lock
+ * changes these. A thread that uses the spare record itself has the lock since pool_enter().
  */
 static void spare_unlock(struct tslab *pool, const ThreadState *thread) {
         if (!pool_is_spare(pool, thread))
@@ -124,8 +124,8 @@ static int spare_lock(struct tslab *pool, const ThreadState *thread, ThreadState
 }
 
 /*
- * An object that was shared pending and is stale is pending no more, even if it was revoked. Otherwise the free itself
- * makes the note one that forget_freed() finds.
+ * If an object was shared pending and is stale, it is no longer pending, even if it was revoked. Otherwise the free
+ * itself makes the note one that forget_freed() finds.
  */
 static void forget_shared(struct tslab *pool, const ThreadState *thread, tslab_handle handle) {
         uint32_t id = shm_load_rlx(&pool->local->spare); /* ORDER: rlx; 0: nothing is shared any more. */
@@ -139,7 +139,7 @@ static void forget_shared(struct tslab *pool, const ThreadState *thread, tslab_h
         spare_unlock(pool, thread);
 }
 
-/* `missed`: as above. */
+/* `missed`: the thread's cache has been tried in vain. */
 shm_inline int thread_free(struct tslab *pool, ThreadState *thread, tslab_handle handle, bool missed) {
         int r;
 
@@ -151,7 +151,7 @@ shm_inline int thread_free(struct tslab *pool, ThreadState *thread, tslab_handle
         return r;
 }
 
-/* A slab that this thread made FREE, if it did, by its index + 1: a private pool looks after it. */
+/* The slab that this thread made FREE, as index + 1; 0: none. A private pool looks after it. */
 static uint32_t take_emptied(ThreadState *thread) {
         uint32_t emptied = thread->actor.emptied;
 
@@ -261,7 +261,7 @@ _public_ ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epo
         return done > 0 ? (ssize_t) done : r;
 }
 
-/* Returns how many of the handles were live. Objects that pend in this thread need a look at each handle. */
+/* Returns how many of the handles were live. If objects are pending in this thread, each handle must be looked at. */
 static size_t thread_free_batch(struct tslab *pool, ThreadState *thread, const tslab_handle *handles,
                                 size_t n) {
         size_t n_freed = 0, i = 0, k;
@@ -294,8 +294,8 @@ _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handle
 }
 
 /*
- * Whether a pending object was freed, by a thread that does not tell us. Not if it may have been revoked: its note then
- * keeps the slot, since a thread of ours may be writing into it.
+ * Whether another thread freed a pending object, without telling us. The answer is no if it may have been revoked: its
+ * note then keeps the slot, since a thread of ours may be writing into it.
  */
 static bool is_freed(const ShmArena *arena, uint64_t handle) {
         SlotId id = shm_handle_slot(handle);
@@ -373,7 +373,9 @@ _public_ int tslab_publish(struct tslab *pool, tslab_handle handle) {
         return r;
 }
 
-/* It is noted there before it no longer is here: a death in between frees it once, by its handle. */
+/*
+ * The new note is made before the old one goes. If the thread dies in between, the object is freed once, by its handle.
+ */
 static int share_pending(struct tslab *pool, ThreadState *thread, ThreadState *spare, tslab_handle handle) {
         int r;
 

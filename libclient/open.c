@@ -135,7 +135,7 @@ int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
         return 0;
 }
 
-/* The process's, not this thread's, which may end before. */
+/* Takes the spare record. It belongs to the process, not to this thread, which may end first. */
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
@@ -170,7 +170,10 @@ static int finish_attach(struct tslab *pool) {
         return 0;
 }
 
-/* Each call of this process would wait for its whole time limit, one thread after the other. */
+/*
+ * After a daemon did not answer, others do not ask for a while: otherwise each thread would wait for its whole time
+ * limit.
+ */
 static int attach_child(struct tslab *pool) {
         PoolLocal *local = pool->local;
         int r;
@@ -261,7 +264,7 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
         return r;
 }
 
-/* Pools that were closed just now may still hold address space that this one needs. */
+/* Closed pools may still have address space that this one needs. */
 _public_ int tslab_open(struct tslab **ret, const char *name, const struct tslab_options *given) {
         int r;
 

@@ -2,15 +2,15 @@
 /* Opening pools, attaching this process to them, and the records of its threads. */
 #include "libclient/pool.h"
 
-/* Attaches this process where it is not; under no lock. The attach errors. */
+/* Attaches this process if it is not attached. The caller holds no lock. The attach errors. */
 int pool_attach(struct tslab *pool);
 
 /* Frees all of a pool that no thread uses. NULL-safe. */
 struct tslab *pool_unref(struct tslab *pool);
 
 /*
- * A record for a thread of this process, which has attached; 0: for all of its threads. -ENOSPC: none is left; -EDQUOT:
- * for others.
+ * Takes a record for a thread of this process, which has attached; `tid` 0: for all of its threads. -ENOSPC: none is
+ * left; -EDQUOT: the last ones are for others.
  */
 int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret);
 

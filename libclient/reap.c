@@ -57,7 +57,7 @@ bool control_owner_is_dead(const struct tslab *pool) {
         return owner != 0 && owner_is_dead(pool, owner);
 }
 
-/* Control work that a dead process was at is ended before any other begins. */
+/* If a process died during control work, that work is ended before any other begins. */
 static int take_control(struct tslab *pool, ShmActor *ret_control) {
         uint64_t owner;
         int r;
@@ -121,7 +121,7 @@ static int reap_process(struct tslab *pool) {
         if (r)
                 return r;
         n_dead = mark_dead(pool);
-        /* Also where nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
+        /* Also if nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
         r = control_run_all(&control);
         if (r == 0 && n_dead > 0) {
                 /* The dead may have left n_free wrong: the pool would retain too much, or too little. */

@@ -10,16 +10,16 @@ void registry_add(struct tslab *pool);
 /* After this no thread that ends touches the pool. */
 void registry_remove(struct tslab *pool);
 
-/* If this thread ended in a call of the pool, and is in a destructor now: nobody is to wait for that call. */
+/* For a thread that ended in a call of the pool, and is in a destructor now: nobody is to wait for that call. */
 void registry_end_call(struct tslab *pool);
-/* As registry_remove(), for a pool that leaves remains for threads that may still look at it. */
+/* registry_remove() for a pool that leaves remains, at which threads may still look. */
 void registry_close(struct tslab *pool);
 /*
  * The remains are ready. They are given up when all threads that had a state in the pool have ended, or
  * have used enough other pools to forget it, and CLOSED_MSEC have passed for threads that had none.
  */
 void registry_keep(struct tslab *pool);
-/* For want of address space: gives up remains, waiting some CLOSED_MSEC at most. False: there were none. */
+/* For lack of address space: gives up remains, and waits some CLOSED_MSEC at most. False: there were none. */
 bool registry_give_up(void);
 
 /* Unmaps the remains of a closed pool. */

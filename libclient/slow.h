@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Times the slow way, the calls that a thread's cache does not serve. Where tslab_options.time_slow is N,
- * each Nth such call of a thread is timed. The fast path does not know of it.
+ * Times the slow calls, which a thread's cache does not serve. If tslab_options.time_slow is N, each Nth such call of a
+ * thread is timed. The fast path does not know of it.
  */
 #include <time.h>
 

@@ -1,25 +1,25 @@
 /*
  * Threads and pools
  *
- * Purpose: from the calling thread to its record in a pool, quickly, and back when the thread ends.
+ * Purpose: finds the calling thread's record in a pool, quickly, and gives it back when the thread ends.
  *
- * Each thread has a table of its states, one entry per pool, and in thread_cache a copy of the entry
- * used last. The states themselves are in their pool's PoolLocal, at the place of their record.
+ * Each thread has a table of its states, with one entry per pool, and in thread_cache a copy of the entry that it used
+ * last. The states themselves are in the PoolLocal of their pool, at the place of their record.
  *
  * Invariants
- *   1. An entry is used only where its serial is that of the pool at hand, so that the state it points
- *      to is mapped, and where its token is the state's, so that the state is this thread's still.
- *   2. Serials and tokens only rise, across forks too: a child continues from its parent's, so none of
- *      its states has a token that some entry it inherited has.
- *   3. The lists of pools are changed by one store at a time: a fork between any two finds a list.
- *   4. A pool counts the entries by which threads of this process have a state. While there is one its
+ *   1. An entry is used only if its serial is that of the pool at hand, so that the state to which it points is mapped,
+ *      and if its token is that of the state, so that the state is still this thread's.
+ *   2. Serials and tokens only rise, across forks, too: a child continues from its parent's numbers, so that none of
+ *      its states has the token of an entry that it inherited.
+ *   3. The lists of pools are changed by one store at a time: a fork between any two stores finds a list.
+ *   4. A pool counts the entries by which threads of this process have a state. As long as an entry is counted, its
  *      thread may be on the fast path, and write to the entry's state.
  *
- * Who may do what: a thread its own table and, but for tslab_close(), its own states; the list, the
- *   serials and tokens, and states of threads that end, under the registry's lock. That lock is in
- *   memory which is zeroed, and so unlocked, in a forked child.
+ * Who may do what: a thread changes its own table and, except in tslab_close(), its own states. The list, the serials
+ *   and tokens, and the states of threads that end are changed under the registry's lock. That lock is in memory which
+ *   is zeroed, and so unlocked, in a forked child.
  *
- * Crash: records are found by repair through their heads; nothing here is shared.
+ * Crash: repair finds records through their heads; nothing here is shared.
  */
 #include "libclient/control.h"
 #include "libclient/open.h"
@@ -76,7 +76,7 @@ static struct tslab *find_pool(uint64_t serial) {
         return find_listed(registry_pools, serial);
 }
 
-/* An entry is no more. Under the lock. One that was counted in a parent is not counted here. */
+/* Takes an entry off the count. Under the lock. An entry that was counted in a parent process is not counted here. */
 static void drop_entry(const ThreadCache *entry) {
         struct tslab *pool = find_pool(entry->serial) ?: find_listed(registry_closed, entry->serial);
 
@@ -180,7 +180,7 @@ void registry_close(struct tslab *pool) {
         pthread_mutex_unlock(registry_lock);
 }
 
-/* For how long the process ran, as far as is known: it may have been stopped between two looks. */
+/* How long the process has run, as far as is known: it may have been stopped between two looks. */
 static uint64_t lived_msec(void) {
         static uint64_t looked, lived = 1;
         uint64_t now = proto_now_usec() / 1000, since = now - looked;
@@ -190,7 +190,7 @@ static uint64_t lived_msec(void) {
         return lived;
 }
 
-/* Returns how many it gave up; whether there are more that only have to get older. */
+/* Returns how many it gave up. *ret_more: others only have to get older. */
 static uint32_t give_up_old(bool *ret_more) {
         uint64_t now = lived_msec();
         struct tslab *next;
@@ -259,7 +259,8 @@ void thread_state_deinit(ThreadState *state) {
 
 /*
  * A signal handler may end its thread in the middle of a call. The record is then as a killed thread leaves it: slots
- * on top of a cache may be live, a note may be of a leaf that has chunks, or of one that is linked. Repair knows them.
+ * on top of a cache may be live, and a note may name a leaf that has chunks, or that is linked. Repair handles all of
+ * these.
  */
 static bool is_inside_call(const ThreadState *state) {
         /* ORDER: rlx; this thread's own, both. */
@@ -281,8 +282,8 @@ static void end_state(struct tslab *pool, ThreadState *state) {
 }
 
 /*
- * The same for the record that threads share. What others have pending in it is rolled back, too. The next thread that
- * needs a spare record takes another.
+ * The same for the record that threads share. Objects that other threads have pending in it are freed, too. The next
+ * thread that needs a spare record takes another one.
  */
 static void end_spare(struct tslab *pool) {
         uint32_t *spare = &pool->local->spare, id = *spare;
@@ -361,7 +362,10 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
         return 0;
 }
 
-/* A thread that still has a shared record ended in that call: another key's destructor is before ours. */
+/*
+ * If this thread still has a shared record, it ended in that call, and is in the destructor of another key, before
+ * ours.
+ */
 static int try_shared(struct tslab *pool, ThreadState **ret) {
         int r;
 
@@ -380,7 +384,7 @@ static int try_shared(struct tslab *pool, ThreadState **ret) {
         return r;
 }
 
-/* A thread that takes the last record for itself leaves none for others to share. */
+/* Makes sure that there is a spare record: a thread that takes the last one for itself would leave none to share. */
 static bool keep_spare(struct tslab *pool) {
         ThreadState *state;
 
@@ -406,7 +410,10 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         return true;
 }
 
-/* Into an entry that is empty, or has a state of the forking process. It stays empty if there is none. */
+/*
+ * Takes a record for an entry that is empty, or that has a state of the forking process. If there is none, the entry
+ * stays empty.
+ */
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         entry->state = NULL;
         thread_id = (uint32_t) gettid();
@@ -417,8 +424,9 @@ static void take_record(struct tslab *pool, ThreadCache *entry) {
 }
 
 /*
- * A record may be free by now: of a thread that ended, or of two that took their user's last one at once, and both gave
- * it back. What this thread did with the shared record stays there, pending objects too.
+ * A record may be free by now: that of a thread that ended, or one of two that were both given back, since two threads
+ * had taken their user's last one at once. Pending objects, and all else that this thread did with the shared record,
+ * stay there.
  */
 static void look_for_record(struct tslab *pool, ThreadCache *entry) {
         uint64_t *last = &pool->local->looked_msec, msec = proto_now_usec() / 1000 + 1;
