@@ -406,20 +406,21 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  *   - the process ends, or closes the pool. Then the claim is free, and its waiters return within some milliseconds. A
  *     forked child is another process;
  *   - a daemon notices that the process executed another program, as tslab-arena(7) says: mostly within seconds;
- *   - 30 seconds are over: of a thread that ended without its process, of a program that forgot its claim, or of a
- *     process that executed another program, in a private pool. While nothing has taken its place, a replace or delete
- *     with its version may still be done then.
+ *   - 30 seconds are over. This ends the claim of a thread that ended without its process, of a program that forgot its
+ *     claim, and, in a private pool, of a process that executed another program. As long as nothing has taken the
+ *     claim's place, a replace or delete with its version may still succeed after that.
  * Once a claim is no more, a replace or delete with its version is refused: -EAGAIN, or -ENOENT. So a value that was
- * computed from what was deleted meanwhile does not come into the map.
+ * computed from data which was deleted meanwhile does not come into the map.
  *
- * To all other calls a key that is claimed is absent; tslab_map_statistics() counts it as an entry. A claim takes the
- * memory of an entry without a value, or of one with a copy of the value if that is stale and the map keeps it
- * (tslab_map_options.stale_ms); where there is no memory for the copy the claim is made without.
+ * To all other calls a claimed key is absent; tslab_map_statistics() counts it as an entry. A claim takes the memory of
+ * an entry without a value. If the key has a stale value, and the map keeps it (tslab_map_options.stale_ms), the claim
+ * has a copy of it, and takes the memory of that, too. If there is no memory for the copy, the claim is made without
+ * it.
  *
  * Returns 0: the caller has the claim, and *ret_version names it.
  *
  * -EEXIST      the key has a value
- * -EBUSY       there is a claim, that *ret_version names: this process may have it in another thread
+ * -EBUSY       another claim stands, which *ret_version names; another thread of this process may have made it
  * -E2BIG       the key is larger than the largest class less 64 bytes
  * and the errors of tslab_map_put()
  */
