@@ -48,22 +48,26 @@
  * calls. Its memory goes back within a second: the daemon sees to that or, in a private pool, calls that change maps.
  * In a private pool, a call that finds no memory, or no room below the limit, first deletes expired entries.
  *
- * Limits. A map with limit_bytes keeps its entries within so many bytes: of each the size class of its object, and its
- * further objects, as tslab_map_statistics() tells; the index comes on top, so do 320 bytes of tables for each 4096,
- * and slots that are free for other entries of their size. Threads count by themselves, so that together they may
- * exceed it by a 64th, and by an entry each. A put that would exceed the limit fails with -ENOSPC, or evicts: with
- * TSLAB_MAP_EVICT_SIEVE it first deletes as many entries as it needs room for, those that were not used for long; where
- * sizes differ, large ones that were not used since they were put before small ones. Getting an entry, replacing,
- * touching or adding to it is to use it; a get in a pool that was opened with TSLAB_READER does not count. Entries of
- * any size are evicted, counters and buckets too; an entry that was put just now is not the next to go. Where the pool
- * has no memory left, such a map evicts in the same way, with or without a limit: entries of the size that is wanted,
- * else all entries of whole slabs, so that a change of sizes does not end in failures. Slabs that are shared with
- * objects or other maps are not empty when the map's entries go: there one put of a size that is new may evict most of
- * the map, or all of it. A put fails with -ENOMEM even so where its memory cannot come from entries of this map: the
- * rest of the pool is objects, other maps' entries, claims, values that other threads are about to put, or slots in
- * caches of threads that are stopped inside a call. When the limit is lowered, each put deletes some more than it
- * brings, until the map is within it. A thread that does nothing meanwhile may have up to 64 KiB of entries that only
- * it has counted, and that come on top until it changes the map.
+ * Limits. A map with limit_bytes keeps its entries within so many bytes. An entry counts with the size class of its
+ * object, and with those of its further objects; tslab_map_statistics() has the sum. Three things come on top: the
+ * index, 320 bytes of tables for each 4096 bytes, and slots that are free for other entries of their size. Threads
+ * count by themselves, so that together they may exceed the limit by a 64th, and by an entry each. A thread that does
+ * nothing meanwhile may have up to 64 KiB of entries that only it has counted; they come on top until it changes the
+ * map. When the limit is lowered, each put deletes a few more entries than it brings, until the map is within the
+ * limit.
+ *
+ * Eviction. A put that would exceed the limit fails with -ENOSPC or, with TSLAB_MAP_EVICT_SIEVE, evicts: it first
+ * deletes as many entries as it needs room for, namely those that were not used for long. Where sizes differ, large
+ * entries that were not used since they were put go before small ones. To get, replace or touch an entry, or to add to
+ * it, is to use it; a get in a pool that was opened with TSLAB_READER does not count. Entries of any size are evicted,
+ * counters and buckets, too; an entry that was put just now is not the next to go.
+ *
+ * Such a map evicts in the same way if the pool has no memory left, with a limit or without one. It evicts entries of
+ * the size that is needed, or else all entries of whole slabs, so that a change of sizes does not end in failures. If
+ * slabs are shared with objects or other maps, they are not empty when the map's entries are gone: then one put of a
+ * new size may evict most of the map, or all of it. A put still fails with -ENOMEM if its memory cannot come from
+ * entries of this map: the rest of the pool is objects, other maps' entries, claims, values that other threads are
+ * about to put, or slots in caches of threads that are stopped inside a call.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", which the first map reserves. It grows and
  * shrinks with the entries: it takes at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class
