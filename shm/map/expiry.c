@@ -18,6 +18,7 @@
 #include "shm/map/expiry.h"
 
 #include "shm/map/evict.h"
+#include "shm/map/tally.h"
 #include "shm/map/unlink.h"
 
 #define RENEW_MS 1000
@@ -97,18 +98,12 @@ static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view
 
 static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
         uint32_t map = view->head.map;
-        uint64_t root;
 
         if (map == 0 || map > SHM_ROOTS_MAX)
                 return false;
         /* ORDER: acq, pairs with shm_root_set(); the object is there. */
-        root = shm_load_acq(&arena->header->roots[map - 1].handle);
-        if (ret->map == map && ret->root == root)
-                return true;
-        if (root == 0 || shm_trie_open(ret, arena, root) != 0)
-                return false;
-        ret->map = map;
-        return true;
+        return (ret->map == map && ret->root == shm_load_acq(&arena->header->roots[map - 1].handle)) ||
+               shm_map_open_root(arena, map - 1, ret);
 }
 
 static uint64_t earlier_end(uint64_t a, uint64_t b) {

@@ -13,17 +13,6 @@
  */
 #include "shm/map/map-sweep.h"
 
-/* False: the root names no map. */
-static bool open_map(ShmArena *arena, uint32_t root, ShmTrie *ret) {
-        /* ORDER: acq, pairs with shm_root_set(); the object is there. */
-        uint64_t handle = shm_load_acq(&arena->header->roots[root].handle);
-
-        if (handle == 0 || shm_trie_open(ret, arena, handle) != 0)
-                return false;
-        ret->map = root + 1;
-        return true;
-}
-
 /* Whether there is a map that is to be counted. */
 static bool is_any_miscounted(const ShmArena *arena) {
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
@@ -37,7 +26,7 @@ static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
         for (; sweep->root < SHM_ROOTS_MAX; sweep->root++) {
                 if (sweep->miscounted_only && !sweep->opened && !shm_map_is_miscounted(arena, sweep->root))
                         continue;
-                if (open_map(arena, sweep->root, ret))
+                if (shm_map_open_root(arena, sweep->root, ret))
                         return true;
                 shm_map_uncounted(arena, sweep->root);
                 sweep->opened = false;

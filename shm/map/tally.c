@@ -39,6 +39,16 @@ void shm_map_attach(ShmTrie *trie) {
         trie->map = i < SHM_ROOTS_MAX ? i + 1 : 0;
 }
 
+bool shm_map_open_root(ShmArena *arena, uint32_t i, ShmTrie *ret) {
+        /* ORDER: acq, pairs with shm_root_set(); the object is there. */
+        uint64_t handle = shm_load_acq(&arena->header->roots[i].handle);
+
+        if (handle == 0 || shm_trie_open(ret, arena, handle) != 0)
+                return false;
+        ret->map = i + 1;
+        return true;
+}
+
 void shm_tally_flush(ShmActor *actor) {
         ShmMapTally *tally = &actor->record->tally;
         uint64_t map = shm_load_rlx(&tally->map); /* ORDER: rlx; ours alone. */

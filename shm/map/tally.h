@@ -17,6 +17,8 @@ typedef struct ShmMapTotals {
 uint32_t shm_map_index(const ShmArena *arena, uint64_t root);
 /* From now on what is done through this view of a map that has a name is counted. */
 void shm_map_attach(ShmTrie *trie);
+/* The map that root i names, attached. False: it names none. */
+bool shm_map_open_root(ShmArena *arena, uint32_t i, ShmTrie *ret);
 
 /* The counts of the map that root i names, or named. */
 void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);

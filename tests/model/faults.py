@@ -965,7 +965,8 @@ FAULTS = [
     ('evict: stale gets are no uses', 'unit-map-evict', 'shm/map/claim.c', 'shm_evict_visit(trie, view->handle);', ''),
     ('evict: adds by version are no uses', 'unit-map-evict', 'shm/map/cell.c', 'shm_evict_visit(trie, cell);', ''),
     ('expiry: an entry is looked for in the map of the one before', 'unit-map-expiry', 'shm/map/expiry.c',
-     'if (ret->map == map && ret->root == root)', 'if (ret->map != 0)'),
+     'return (ret->map == map && ret->root == shm_load_acq(&arena->header->roots[map - 1].handle)) ||',
+     'return ret->map != 0 ||'),
     ('trie: paths are fetched from outside of the slabs', 'unit-map-expiry', 'shm/map/trie-walk.c',
      'node = trie_node(trie, end->node, level);',
      '''node = (uint64_t *) (shm_arena_slab(trie->arena, slot_id_slab(shm_handle_slot(end->node))) +
