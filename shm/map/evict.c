@@ -42,7 +42,8 @@
  * Who may do what: a put, with its own actor, outside any operation, before it has a leaf. Whoever reads an entry, and
  *   may write the arena, sets its bit.
  *
- * The hands are in evict-hand.c, the passes over slots in evict-pass.c, and here are the puts that call for them.
+ * The hands are in evict-hand.c, the passes over slots in evict-pass.c, the choice between maps where the pool has no
+ * memory in evict-from.c, and here are the puts that call for them.
  *
  * Crash: see evict-pass.c.
  */
@@ -50,6 +51,7 @@
 
 #include <errno.h>
 
+#include "shm/map/evict-from.h"
 #include "shm/map/evict-pass.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
@@ -99,6 +101,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
         bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
+        bits_set(&trie->arena->header->evicting, UINT64_C(1) << (trie->map - 1));
         if (!used)
                 (void) shm_add_rlx(&hand_of(trie, class)->put, 1); /* ORDER: rlx; a hint. */
         parity = hand_unpack(hand_load(trie, class)).sweep & 1;
@@ -115,36 +118,6 @@ static void set_full(const ShmTrie *trie, uint64_t until_ms) {
         shm_store_rlx(&state_of(trie)->full_ms, until_ms); /* ORDER: rlx; a hint. */
 }
 
-/* Evicts all entries of a slab; a large one that is enough is the last, if its chunks are slabs of their own. */
-static uint64_t empty_slab(ShmActor *actor, const ShmTrie *trie, uint32_t slab, uint64_t size,
-                           const ShmEvict *evict) {
-        uint64_t cost = 0, last = 0;
-        uint64_t enough = shm_chain_takes_slabs(trie->arena) ? trie->arena->size_max : UINT64_MAX;
-
-        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX && (cost < size || last <= enough); slot++) {
-                last = shm_evict_slot(actor, trie, slot_id(slab, slot), evict->old);
-                cost += last;
-        }
-        return cost;
-}
-
-/* Evicts all entries of whole slabs, of `size` bytes or more: such a slab is free for any class. Returns their cost. */
-static uint64_t empty_slabs(ShmActor *actor, const ShmTrie *trie, uint64_t key, uint64_t size,
-                            const ShmEvict *evict) {
-        uint64_t cost = 0;
-
-        for (uint32_t n = 0; n < EMPTIED_MAX && cost < size; n++) {
-                uint32_t slab = shm_evict_take_slab(trie, key, evict->old);
-
-                if (slab == UINT32_MAX)
-                        break;
-                cost += empty_slab(actor, trie, slab, size - cost, evict);
-        }
-        if (cost != 0)
-                set_full(trie, 0);
-        return cost;
-}
-
 /* False: nothing can be put there now. */
 static bool key_of(const ShmTrie *trie, const ShmEvict *evict, uint64_t *ret) {
         uint32_t id, era;
@@ -155,33 +128,110 @@ static bool key_of(const ShmTrie *trie, const ShmEvict *evict, uint64_t *ret) {
         return true;
 }
 
+/* A search for memory. */
+typedef struct Search {
+        ShmActor *actor;
+        const ShmTrie *from; /* the map whose entries go */
+        const ShmEvict *evict;
+        uint64_t key; /* key of the slab that the leaf is to be in */
+        bool emptied; /* whole slabs: there is free memory again */
+} Search;
+
+/* Entries of this map go; they are counted as its own. */
+static void turn_to(Search *s, const ShmTrie *from) {
+        s->from = from;
+        shm_tally_begin(s->actor, from);
+}
+
+/* Evicts the map's entries in a slab. True: a large one is enough, if its chunks are slabs of their own. */
+static bool empty_of_map(const Search *s, uint32_t slab, uint64_t size, uint64_t *cost) {
+        uint64_t last = 0;
+        uint64_t enough = shm_chain_takes_slabs(s->from->arena) ? s->from->arena->size_max : UINT64_MAX;
+
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX && (*cost < size || last <= enough); slot++) {
+                last = shm_evict_slot(s->actor, s->from, slot_id(slab, slot), s->evict->old);
+                *cost += last;
+        }
+        return *cost >= size && last > enough;
+}
+
+/* Evicts all entries of a slab, those of other maps, too: else it would not be free. */
+static uint64_t empty_slab(Search *s, uint32_t slab, uint64_t size) {
+        const ShmTrie *from = s->from;
+        uint64_t cost = 0, maps = shm_evict_others(from, slab);
+        ShmTrie other;
+
+        if (empty_of_map(s, slab, size, &cost) || maps == 0)
+                return cost;
+        for (; maps != 0; maps &= maps - 1) {
+                if (!shm_evict_open(from->arena, (uint32_t) __builtin_ctzll(maps), &other))
+                        continue;
+                turn_to(s, &other);
+                (void) empty_of_map(s, slab, UINT64_MAX, &cost);
+        }
+        turn_to(s, from);
+        return cost;
+}
+
+/* Evicts all entries of whole slabs, of `size` bytes or more: such a slab is free for any class. Returns their cost. */
+static uint64_t empty_slabs(Search *s, uint64_t key, uint64_t size) {
+        uint64_t cost = 0;
+
+        for (uint32_t n = 0; n < EMPTIED_MAX && cost < size; n++) {
+                uint32_t slab = shm_evict_take_slab(s->from, key, s->evict->old);
+
+                if (slab == UINT32_MAX)
+                        break;
+                cost += empty_slab(s, slab, size - cost);
+        }
+        s->emptied |= cost != 0;
+        return cost;
+}
+
 /*
  * Where only slots of one class and epoch help. A class that is small, and wanted by many, is swept again and again:
  * then it is to have a slab of the class that is swept least.
  */
-static uint64_t evict_in_class(ShmActor *actor, const ShmTrie *trie, uint64_t key, const ShmEvict *evict) {
-        uint64_t before = hand_load(trie, evict->class), last, first, cost, now;
+static uint64_t evict_in_class(Search *s) {
+        uint32_t class = s->evict->class;
+        uint64_t before = hand_load(s->from, class), last, first, cost, now;
 
-        cost = shm_evict_next(actor, trie, evict->class, key, ENDS_MAX, evict->old);
-        now = hand_load(trie, evict->class);
+        cost = shm_evict_next(s->actor, s->from, class, s->key, ENDS_MAX, s->evict->old);
+        now = hand_load(s->from, class);
         if (cost == 0 || sweeps_ahead(now, before) <= 0)
                 return cost;
-        (void) shm_hand_hindmost(trie, &last, &first);
+        (void) shm_hand_hindmost(s->from, &last, &first);
         if (sweeps_ahead(now, last) >= LEAD_MAX)
-                cost += empty_slabs(actor, trie, key, 1, evict);
+                cost += empty_slabs(s, s->key, 1);
         return cost;
 }
 
 /* Large entries first, by the hand: their chunks are slots as are wanted. */
-static uint64_t evict_chains(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
+static uint64_t evict_chains(const Search *s) {
         uint64_t cost = 0, next;
 
-        for (uint32_t i = 0; i < CHAINS_MAX && cost < evict->cost; i++) {
-                next = shm_evict_any(actor, trie, evict->old);
+        for (uint32_t i = 0; i < CHAINS_MAX && cost < s->evict->cost; i++) {
+                next = shm_evict_any(s->actor, s->from, s->evict->old);
                 if (next == 0)
                         break;
-                cost += next > trie->arena->size_max ? next : 0;
+                cost += next > s->from->arena->size_max ? next : 0;
         }
+        return cost;
+}
+
+/* Evicts in one map. Returns the cost of what went. */
+static uint64_t evict_in_map(Search *s, uint32_t n_tries) {
+        const ShmEvict *evict = s->evict;
+        bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES;
+        uint64_t size = evict->for_index ? 1 : evict->cost, cost = 0;
+
+        if (!any_slab)
+                cost = evict_in_class(s);
+        else if (evict->chained && !evict->for_index && n_tries < CLASS_TRIES)
+                cost = evict_chains(s);
+        /* More from try to try: in slabs where chunks of others are, too, entries may go without a slab being empty. */
+        if (cost < size)
+                cost += empty_slabs(s, any_slab ? NO_KEY : s->key, (size << n_tries) - cost);
         return cost;
 }
 
@@ -190,24 +240,24 @@ static bool exceeds_pool(const ShmTrie *trie, uint64_t cost) {
 }
 
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
-        bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES;
-        uint64_t size = evict->for_index ? 1 : evict->cost, key, cost = 0, until_ms;
+        Search s = { .actor = actor, .evict = evict };
+        uint64_t maps, cost = 0;
+        const ShmTrie *from;
+        ShmTrie other;
 
         if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) ||
-            exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &key))
+            exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &s.key))
                 return false;
-        until_ms = shm_map_now_ms(trie) + FULL_MS;
-        set_full(trie, until_ms);
-        if (!any_slab)
-                cost = evict_in_class(actor, trie, key, evict);
-        else if (evict->chained && !evict->for_index && n_tries < CLASS_TRIES)
-                cost = evict_chains(actor, trie, evict);
-        /* More from try to try: in slabs where chunks of others are, too, entries may go without a slab being empty. */
-        if (cost < size)
-                cost += empty_slabs(actor, trie, any_slab ? NO_KEY : key, (size << n_tries) - cost, evict);
-        if (evict->for_index)
-                set_full(trie,
-                         until_ms); /* the slab is the index's: entries go on making room for each other */
+        set_full(trie, shm_map_now_ms(trie) + FULL_MS);
+        maps = shm_evict_maps(trie);
+        while (cost == 0 && (from = shm_evict_from(trie, &maps, &other)) != NULL) {
+                turn_to(&s, from);
+                cost = evict_in_map(&s, n_tries);
+        }
+        turn_to(&s, trie);
+        /* A slab for a node is the index's: entries go on making room for each other. */
+        if (s.emptied && !evict->for_index)
+                set_full(trie, 0);
         return cost != 0;
 }
 
@@ -227,12 +277,19 @@ bool shm_evict_was_full(const ShmTrie *trie) {
 
 /* Where the pool was full a moment ago: before an allocation fails, which takes longer. */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        uint64_t key;
+        Search s = { .actor = actor, .evict = evict };
+        uint64_t maps = shm_evict_maps(trie);
+        ShmTrie other;
 
         /* ORDER: rlx; a hint. */
-        if (shm_load_rlx(&state_of(trie)->full_ms) != 0 && !evict->chained && key_of(trie, evict, &key) &&
-            !has_slot(actor, key) && shm_evict_was_full(trie))
-                (void) evict_in_class(actor, trie, key, evict);
+        if (shm_load_rlx(&state_of(trie)->full_ms) == 0 || evict->chained || !key_of(trie, evict, &s.key) ||
+            has_slot(actor, s.key) || !shm_evict_was_full(trie))
+                return;
+        turn_to(&s, shm_evict_from(trie, &maps, &other));
+        (void) evict_in_class(&s);
+        turn_to(&s, trie);
+        if (s.emptied)
+                set_full(trie, 0);
 }
 
 /* Evicts until so much more than the limit is gone, or as much as the put brings, and some more. */

@@ -31,11 +31,15 @@ void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 #define SHM_TALLY_INSERTS 256U
 
 /* The size of the entries as limits count it: SHM_TALLY_BYTES says how far it may be off. */
-static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
+static inline uint64_t shm_map_bytes_of(const ShmArena *arena, uint32_t i) {
         /* ORDER: rlx; as it was a moment ago. */
-        uint64_t n = shm_load_rlx(&trie->arena->header->maps[trie->map - 1].counts[SHM_MAP_BYTES]);
+        uint64_t n = shm_load_rlx(&arena->header->maps[i].counts[SHM_MAP_BYTES]);
 
         return (int64_t) n < 0 ? 0 : n;
+}
+
+static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
+        return shm_map_bytes_of(trie->arena, trie->map - 1);
 }
 
 /* How many entries these are. */
@@ -62,7 +66,7 @@ static inline uint32_t shm_tally_map(const ShmTrie *trie) {
 
 /*
  * Around each change of a map, and the counting of it: a map whose writer dies between the two is counted anew
- * (shm_map_miscounted()). They do not nest.
+ * (shm_map_miscounted()). They do not nest; between two changes a call may begin anew for another map.
  */
 static inline void shm_tally_begin(ShmActor *actor, const ShmTrie *trie) {
         uint32_t map;

@@ -342,7 +342,7 @@ static void test_map_evict_pieces(void **state) {
 }
 
 typedef struct Churn {
-        struct tslab_map *map;
+        struct tslab_map *map, *other; /* NULL: the same */
         unsigned seed;
 } Churn;
 
@@ -355,32 +355,42 @@ static int churning_child(void *userdata) {
         while (r == 0) {
                 uint32_t key = (uint32_t) rand_r(&seed) % N_KEYS;
 
-                r = rand_r(&seed) % 2 ? put(churn->map, key) : get(churn->map, key) > 1;
+                struct tslab_map *map = churn->other && rand_r(&seed) % 2 ? churn->other : churn->map;
+
+                r = rand_r(&seed) % 2 ? put(map, key) : get(map, key) > 1;
         }
         return 1;
 }
 
-/* Children put, get and evict until they are killed; each time what is left is whole. */
-static void churn_and_kill(struct tslab *pool, struct tslab_map *map, unsigned n_rounds) {
-        for (unsigned round = 0; round < n_rounds; round++) {
-                pid_t pids[N_CHILDREN];
+static void assert_whole(struct tslab_map *map) {
+        for (uint32_t key = 0; key < N_KEYS; key++)
+                assert_in_range(get(map, key), 0, 1);
+        assert_int_equal(tslab_map_count(map), statistics(map).entries);
+        assert_int_equal(statistics(map).bytes, statistics(map).entries * COST);
+}
 
-                for (unsigned i = 0; i < N_CHILDREN; i++) {
-                        Churn churn = { map, round * N_CHILDREN + i };
+/* Children put, get and evict until they are killed; then what is left is whole. */
+static void churn_and_kill_once(struct tslab *pool, struct tslab_map *map, struct tslab_map *other,
+                                unsigned round) {
+        pid_t pids[N_CHILDREN];
 
-                        pids[i] = test_child_start(TEST_FORK, churning_child, &churn);
-                }
-                usleep(3000 + round * 997 % 5000);
-                for (unsigned i = 0; i < N_CHILDREN; i++)
-                        kill(pids[i], SIGKILL);
-                for (unsigned i = 0; i < N_CHILDREN; i++)
-                        assert_int_equal(test_child_wait(pids[i]), -SIGKILL);
-                assert_true(tslab_reap(pool) >= 0);
-                for (uint32_t key = 0; key < N_KEYS; key++)
-                        assert_in_range(get(map, key), 0, 1);
-                assert_int_equal(tslab_map_count(map), statistics(map).entries);
-                assert_int_equal(statistics(map).bytes, statistics(map).entries * COST);
+        for (unsigned i = 0; i < N_CHILDREN; i++) {
+                Churn churn = { map, other, round * N_CHILDREN + i };
+
+                pids[i] = test_child_start(TEST_FORK, churning_child, &churn);
         }
+        usleep(3000 + round * 997 % 5000);
+        for (unsigned i = 0; i < N_CHILDREN; i++)
+                kill(pids[i], SIGKILL);
+        for (unsigned i = 0; i < N_CHILDREN; i++)
+                assert_int_equal(test_child_wait(pids[i]), -SIGKILL);
+        assert_true(tslab_reap(pool) >= 0);
+        assert_whole(map);
+}
+
+static void churn_and_kill(struct tslab *pool, struct tslab_map *map, unsigned n_rounds) {
+        for (unsigned round = 0; round < n_rounds; round++)
+                churn_and_kill_once(pool, map, NULL, round);
 }
 
 static void test_map_evict_killed(void **state) {
@@ -408,10 +418,37 @@ static void test_map_evict_memory_killed(void **state) {
         tslab_map_close(map);
 }
 
+/* Two maps have some memory between them. Each is emptied by turns, and fills again: entries of the other go. */
+static void test_map_evict_beside_killed(void **state) {
+        const struct tslab_map_options o = { .size = sizeof(o), .evict = TSLAB_MAP_EVICT_SIEVE };
+        struct tslab_map *maps[2] = { open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE) };
+        tslab_handle handle;
+
+        assert_int_equal(tslab_map_open(&maps[1], *state, "beside", &o), 0);
+        for (uint32_t i = 0; i < 800; i++)
+                assert_int_equal(tslab_alloc(*state, 4096, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        for (uint32_t i = N_KEYS; i < 2 * N_KEYS; i++)
+                assert_int_equal(put(maps[0], i), 0);
+        for (uint32_t i = N_KEYS; i < N_KEYS + 1000; i++)
+                assert_int_equal(put(maps[1], i), 0);
+        assert_int_equal(statistics(maps[1]).entries, 1000);
+        for (unsigned round = 0; round < 30; round++) {
+                struct tslab_map *map = maps[round % 2], *other = maps[!(round % 2)];
+
+                assert_true(tslab_map_expire(map, TSLAB_MAP_EPOCH_ALL) >= 0);
+                churn_and_kill_once(*state, map, other, round);
+                assert_whole(other);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(statistics(maps[i]).failures, 0);
+                tslab_map_close(maps[i]);
+        }
+}
+
 /* A process that is stopped as it evicts: others go on. */
 static void test_map_evict_stopped(void **state) {
         struct tslab_map *map = open_map(*state, LIMIT, TSLAB_MAP_EVICT_SIEVE);
-        Churn churn = { map, 1 };
+        Churn churn = { map, NULL, 1 };
         pid_t pid = test_child_start(TEST_FORK, churning_child, &churn);
 
         for (uint32_t round = 0; round < 30; round++) {
@@ -502,6 +539,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_pieces, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_killed, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_memory_killed, setup_small, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_beside_killed, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_full_but_caches, setup_small, map_pool_teardown),
         };

@@ -1,6 +1,6 @@
 /*
  * Puts that evict, beside other calls, with deaths. The map has a limit of two entries; c is in use. Or the pool is
- * full: then a put is planned anew, with fewer pieces.
+ * full: then a put is planned anew, with fewer pieces; in the last cases an entry of another map goes.
  */
 #include "shm/arena/root.h"
 #include "shm/map/evict.h"
@@ -300,6 +300,100 @@ static void post_short_evict_put(unsigned dead) {
                 model_fail("a is %d, b is %d", a, b);
 }
 
+/*
+ * Two maps that evict, without nodes that stay. The second has an entry a; the rest of the memory is objects.
+ */
+static ShmTrie others[MODEL_ACTORS_MAX + 1]; /* each actor's view of the second map; the last is post()'s */
+
+static uint64_t clock_ns(const ShmArena *arena) {
+        (void) arena;
+        return 5 * SHM_NS_PER_MS;
+}
+
+static void other_init(void) {
+        uint64_t root;
+
+        map_must(shm_trie_create(&world_actors[0], shm_epoch_number(0, 1), &root));
+        map_must(shm_object_publish(&world_actors[0], root));
+        map_must(shm_root_set(&world_arena, "other", 0, root));
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++) {
+                map_must(shm_trie_open(&others[i], &world_arena, root));
+                shm_map_attach(&others[i]);
+                others[i].now_ns = map_tries[i].now_ns = clock_ns;
+                if (i < MODEL_ACTORS_MAX)
+                        model_own(i, &others[i], sizeof(ShmTrie));
+        }
+        TRIE_SET_OPTION(&others[0], evict, SHM_MAP_EVICT_SIEVE);
+}
+
+static void pre_beside(void) {
+        map_shape = MAP_SHRINKS;
+        init(&in_one, 1);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 0);
+        other_init();
+        map_must(chain_put_as(&world_actors[0], &others[MODEL_ACTORS_MAX], 0, 'o', 0));
+        shm_tally_flush(&world_actors[0]);
+        (void) chain_fill_up(0);
+        map_ready(1);
+}
+
+static void t1_delete_other(void) {
+        ShmMapKey key = map_key(0);
+
+        world.results[1] = shm_map_delete(world_actor(1), &others[1], &key, 0);
+}
+
+static void t1_get_other(void) {
+        world.results[1] = chain_get_by(&others[1], 0);
+}
+
+/* After a death a map is counted anew, or its count is right. */
+static void check_count(const ShmTrie *trie) {
+        ShmMapTotals totals;
+
+        shm_map_totals(&world_arena, trie->map - 1, &totals);
+        if (!shm_map_is_miscounted(&world_arena, trie->map - 1) &&
+            (totals.entries != (uint64_t) shm_map_count(trie) ||
+             totals.bytes != totals.entries * WORLD_SIZE_4))
+                model_fail("map %u: %lu entries and %lu bytes are counted", trie->map,
+                           (unsigned long) totals.entries, (unsigned long) totals.bytes);
+}
+
+/* Returns the second map's value. */
+static char check_beside(unsigned dead) {
+        const ShmTrie *other = &others[MODEL_ACTORS_MAX];
+        unsigned n_others = chain_n_others;
+        int a;
+
+        map_repair(dead);
+        a = chain_get_by(other, 0);
+        chain_n_others += 1 + (a != 0);
+        chain_check(3);
+        chain_n_others = n_others;
+        check_count(&map_tries[MODEL_ACTORS_MAX]);
+        check_count(&others[MODEL_ACTORS_MAX]);
+        return (char) a;
+}
+
+/* A delete that is under way, or died, holds the only slot: the put may find none. */
+static void post_beside_delete(unsigned dead) {
+        char a = check_beside(dead);
+
+        if (!(dead & 1) && world.results[0] != -ENOMEM && (world.results[0] != 0 || get(1) != 'z'))
+                model_fail("put of b: %d, value %d", world.results[0], get(1));
+        if (!(dead & 2) && (a != 0 || (world.results[1] != 0 && world.results[1] != -ENOENT)))
+                model_fail("delete of the other's a: %d, value %d", world.results[1], a);
+}
+
+static void post_beside_get(unsigned dead) {
+        char a = check_beside(dead);
+
+        if (!(dead & 1) && (world.results[0] != 0 || get(1) != 'z' || a != 0))
+                model_fail("put of b: %d, value %d, and the other's a %d", world.results[0], get(1), a);
+        if (!(dead & 2) && world.results[1] != 0 && world.results[1] != 'o')
+                model_fail("get of the other's a: %d", world.results[1]);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "evict-put", .pre = pre_a_c, .actors = { t0_put_b, t1_put_a },
@@ -336,5 +430,9 @@ static const ModelCase model_cases[] = {
           .post = post_short_evict_put, .deaths = 0, .preemptions = 1, .full_preemptions = 2 },
         { .name = "short-evict-put-death", .pre = pre_short_full, .actors = { t0_put_b, t1_put_a },
           .post = post_short_evict_put, .deaths = 1, .preemptions = 1, .full_preemptions = 1, .full_only = true },
+        { .name = "beside-delete", .pre = pre_beside, .actors = { t0_put_b, t1_delete_other },
+          .post = post_beside_delete, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "beside-get", .pre = pre_beside, .actors = { t0_put_b, t1_get_other },
+          .post = post_beside_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
 };
 /* clang-format on */

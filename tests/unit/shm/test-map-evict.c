@@ -599,6 +599,131 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(put(f, 2, 3000), -ENOMEM);
 }
 
+/* A second map that evicts, beside a first one that has the whole pool. */
+static void open_beside(Fixture *f, uint32_t n, uint32_t size, ShmTrie *ret) {
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        open_map(f, "map.beside", ret);
+        TRIE_SET_OPTION(ret, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < n; i++)
+                assert_int_equal(put(f, i, size), 0);
+        assert_true(totals(f).evictions > 0);
+}
+
+static void put_beside(Fixture *f, const ShmTrie *trie, uint32_t n, uint32_t size) {
+        for (uint32_t i = 0; i < n; i++) {
+                assert_int_equal(put_in(f, trie, i, size, SHM_MAP_PUT, 0), 0);
+                assert_int_equal(get_in(f, trie, i), size);
+        }
+        assert_int_equal(totals_of(f, trie).failures, 0);
+}
+
+/* Each entry counts where it was, and the counts of the map that loses entries are right. */
+static void assert_counted(Fixture *f, const ShmTrie *trie) {
+        assert_int_equal(totals_of(f, trie).entries, shm_map_count(trie));
+}
+
+/* A map that comes late gets memory of the one that has all, up to an equal share. */
+static void test_evict_beside(void **state) {
+        static const uint32_t sizes[] = { SIZE, 20, 700, 3000, 30000, 100000 };
+        Fixture *f = *state;
+        ShmTrie other;
+
+        open_beside(f, 40000, SIZE, &other);
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                put_beside(f, &other, (8 << 20) / (sizes[i] + 100), sizes[i]);
+                assert_in_range(totals_of(f, &other).bytes, 5 << 18, 9 << 18);
+                assert_in_range(totals(f).bytes, 5 << 18, 9 << 18);
+        }
+        assert_counted(f, &f->trie);
+        assert_counted(f, &other);
+}
+
+/* The small map keeps all that it has, whatever is put into the large one. */
+static void test_evict_beside_small(void **state) {
+        enum { N = 500 };
+        Fixture *f = *state;
+        ShmTrie other;
+
+        open_beside(f, 40000, SIZE, &other);
+        put_beside(f, &other, N, SIZE);
+        for (uint32_t i = 0; i < 40000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(totals_of(f, &other).entries, N);
+        assert_int_equal(totals_of(f, &other).evictions, 0);
+}
+
+/* Slabs have entries of both: a put of a new size takes few of either. */
+static void test_evict_beside_mixed(void **state) {
+        enum { N = 50 };
+        Fixture *f = *state;
+        uint64_t before;
+        ShmTrie other;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        open_map(f, "map.beside", &other);
+        TRIE_SET_OPTION(&other, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 40000; i++) {
+                assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
+                assert_int_equal(put(f, i, SIZE), 0);
+        }
+        before = totals(f).entries + totals_of(f, &other).entries;
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, 50000 + i, 4000), 0);
+        assert_in_range(before + N - totals(f).entries - totals_of(f, &other).entries, N, 40 * N);
+        assert_counted(f, &f->trie);
+        assert_counted(f, &other);
+}
+
+/* Maps that do not evict, or do no more, and claims lose nothing. */
+static void test_evict_beside_never(void **state) {
+        enum { N = 15000 };
+        Fixture *f = *state;
+        ShmTrie other;
+
+        open_map(f, "map.beside", &other);
+        TRIE_SET_OPTION(&other, evict, SHM_MAP_EVICT_SIEVE);
+        put_beside(f, &other, N, SIZE);
+        TRIE_SET_OPTION(&other, evict, SHM_MAP_EVICT_NEVER);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 20000; i++)
+                assert_int_equal(put(f, i, i % 2 ? SIZE : 700), 0);
+        assert_true(totals(f).evictions > 0);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(get_in(f, &other, i), SIZE);
+        assert_int_equal(totals_of(f, &other).evictions, 0);
+}
+
+/* The largest map has nothing to give: its count is wrong. The next one has. */
+static void test_evict_beside_nothing(void **state) {
+        Fixture *f = *state;
+        ShmTrie other;
+
+        open_beside(f, 40000, SIZE, &other);
+        put_beside(f, &other, 1000, SIZE);
+        f->arena.header->maps[other.map - 1].counts[SHM_MAP_BYTES] = UINT64_C(1) << 30;
+        for (uint32_t i = 0; i < 1000; i++) {
+                ShmMapKey key = key_of(f, &i);
+
+                assert_int_equal(shm_map_delete(&f->actor, &other, &key, 0), 0);
+        }
+        for (uint32_t i = 0; i < 5000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+}
+
+/* The name of a map that evicted is no map's, or another one's, by now. */
+static void test_evict_beside_gone(void **state) {
+        Fixture *f = *state;
+        ShmTrie other;
+
+        open_beside(f, 40000, SIZE, &other);
+        put_beside(f, &other, 10000, SIZE);
+        assert_int_equal(shm_root_set(&f->arena, "map.test", f->trie.root, 0), 0);
+        put_beside(f, &other, 40000, SIZE);
+        open_map(f, "map.test", &f->trie);
+        put_beside(f, &other, 40000, 700);
+        assert_counted(f, &other);
+}
+
 /* The heads of large entries are in one slab, and chunks are whole slabs: one such entry is enough. */
 static void test_evict_one_large_entry(void **state) {
         const ShmEvict evict = { .options.evict = SHM_MAP_EVICT_SIEVE,
@@ -766,6 +891,12 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_among_blocks, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_small, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_mixed, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_never, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_gone, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_nothing, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),

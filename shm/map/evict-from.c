@@ -1,0 +1,61 @@
+/*
+ * Maps: eviction from other maps
+ *
+ * Purpose: chooses the map whose entries go, where the pool has no memory left for a put.
+ *
+ * All maps that evict share the memory that they can give. A put takes it from the largest of them, so that a map which
+ * needs less than an equal share keeps all of its entries, whatever the others put; the others come to have as much as
+ * each other. To evict in the map of the put alone would let a map that came late, or shrank, be small for ever, and
+ * fail where it has nothing to give. To go by the age of entries, over all maps, would let one that reads many keys
+ * once empty the others.
+ *
+ * A map that is larger by less than a share is left alone: so in maps of like size each put evicts in its own map, and
+ * threads do not carry their counts from one map to another with each put.
+ *
+ * Invariants
+ *   1. A map that does not evict loses nothing: its options are asked for, whatever `evicting` says.
+ *   2. All else here is a hint: sizes are as they were a moment ago.
+ *
+ * Who may do what: a put. Any process that may put into one map of a pool may delete in all of them.
+ *
+ * Crash: nothing is written.
+ */
+#include "shm/map/evict-from.h"
+
+#include "shm/map/tally.h"
+
+#define MARGIN_SHARE 8 /* another map is larger by more than one of so many of its bytes */
+
+bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret) {
+        return shm_map_open_root(arena, i, ret) && shm_map_options_evict(ret) != SHM_MAP_EVICT_NEVER;
+}
+
+static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
+        uint32_t own = trie->map - 1, largest = (uint32_t) __builtin_ctzll(maps);
+        uint64_t most = 0;
+
+        for (; maps != 0; maps &= maps - 1) {
+                uint32_t i = (uint32_t) __builtin_ctzll(maps);
+                uint64_t bytes = shm_map_bytes_of(trie->arena, i);
+
+                bytes -= i == own ? 0 : bytes / MARGIN_SHARE;
+                if (bytes > most || (bytes == most && i == own)) {
+                        largest = i;
+                        most = bytes;
+                }
+        }
+        return largest;
+}
+
+const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *space) {
+        while (*maps != 0) {
+                uint32_t i = largest_of(trie, *maps);
+
+                *maps &= ~(UINT64_C(1) << i);
+                if (i == trie->map - 1)
+                        return trie;
+                if (shm_evict_open(trie->arena, i, space))
+                        return space;
+        }
+        return NULL;
+}
