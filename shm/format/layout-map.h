@@ -77,9 +77,10 @@ typedef struct ShmMapState {
         uint64_t ranges[SHM_MAP_RANGES / 64];
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
         ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
-        uint64_t counts[8]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
+        uint64_t counts[7]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
+        uint64_t roughly; /* not 0: the last correction of the entries was made beside changes */
 } ShmMapState;
-static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N < 8, "arena format");
+static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
 
 /*
  * In the record of a thread: changes that are not yet added to the map's state. They are of one map at a time, and stay
@@ -105,9 +106,11 @@ static_assert(sizeof(ShmTrieScan) == 32, "arena format");
 typedef struct ShmMapCensus {
         uint64_t asked; /* `miscounts` when it began */
         uint64_t entries_before, bytes_before; /* the totals, but for what the walk itself takes out */
+        uint64_t
+                changes_before; /* entries that ever came or went, and those that the walk itself takes out */
         uint64_t entries, bytes; /* met by the walk */
 } ShmMapCensus;
-static_assert(sizeof(ShmMapCensus) == 40, "arena format");
+static_assert(sizeof(ShmMapCensus) == 48, "arena format");
 
 /* A walk over maps that takes stale entries out, see shm/map/map-sweep.h. Zeros: it has not begun. */
 typedef struct ShmMapSweep {
@@ -118,7 +121,7 @@ typedef struct ShmMapSweep {
         uint32_t miscounted_only; /* not all maps: those in a change of which a thread died */
         uint32_t done;
 } ShmMapSweep;
-static_assert(sizeof(ShmMapSweep) == 88, "arena format");
+static_assert(sizeof(ShmMapSweep) == 96, "arena format");
 
 /* One such walk after another. */
 typedef struct ShmMapSweeps {
@@ -127,6 +130,5 @@ typedef struct ShmMapSweeps {
         uint64_t ended; /* `begun` of the last one that ended; another is wanted if `asked` is more */
         uint64_t moved_usec; /* private pools: when a process last did a part of one */
         ShmMapSweep sweep;
-        uint64_t unused;
 } ShmMapSweeps;
 static_assert(sizeof(ShmMapSweeps) == 128, "arena format");

@@ -163,6 +163,7 @@ static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensu
 
 static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, ShmMapCensus *census) {
         census->entries_before--;
+        census->changes_before++;
         if (fate != FORGET)
                 census->bytes_before -= shm_map_view_cost(trie->arena, view);
 }

@@ -482,6 +482,27 @@ static void test_map_totals_after_revocation(void **state) {
         assert_totals(f, 50, 50 * 64, 100, 50);
 }
 
+/* After a revocation all maps are swept. Nobody died: entries that come meanwhile do not make the count wrong. */
+static void test_map_totals_sweep_beside_puts(void **state) {
+        Fixture *f = *state;
+        ShmMapSweep sweep = {};
+        ShmMapTotals totals;
+
+        shm_map_attach(&f->trie);
+        for (unsigned i = 0; i < 300; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name), 0);
+                if (i == 200)
+                        (void) shm_map_sweep_step(&f->actor, &sweep, 7);
+        }
+        while (!shm_map_sweep_step(&f->actor, &sweep, 7))
+                ;
+        shm_map_totals(&f->arena, f->trie.map - 1, &totals);
+        assert_int_equal(totals.entries, 300);
+}
+
 /* A step passes over few words, though there is no entry in most of them. */
 static void test_map_expire_step(void **state) {
         Fixture *f = *state;
@@ -583,6 +604,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_bytes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_after_revocation, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_puts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
