@@ -30,7 +30,7 @@ bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_tri
         /* A name that was cleaned finds another root, or none: tslab_map_open() does not take such names. */
         if (shm_root_at(arena, i, name, &handle) != 0 ||
             strncmp(name, ROOT_PREFIX, strlen(ROOT_PREFIX)) != 0 || !name[strlen(ROOT_PREFIX)] ||
-            shm_root_index(arena, name) != (int) i || shm_trie_open(ret_trie, arena, handle) != 0)
+            shm_root_index(arena, name) != (int) i || !shm_map_open_root(arena, i, ret_trie))
                 return false;
         proto_text_clean(ret_name, PROTO_MAP_NAME_MAX + 1, name + strlen(ROOT_PREFIX));
         return true;

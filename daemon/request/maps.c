@@ -7,6 +7,7 @@
 #include "daemon/request/map-info.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
+#include "shm/map/evict.h"
 #include "shm/map/options.h"
 
 static_assert(PROTO_MAP_VALUE_MAX == SHM_LEAF_VALUE_MAX, "all that a map can have");
@@ -152,6 +153,7 @@ static int change_options(ShmArena *arena, const ShmTrie *trie, const Tslab__Map
                 return r;
         apply_set(&options, set);
         shm_map_options_store(object, &options);
+        shm_evict_offer(trie, options.evict != SHM_MAP_EVICT_NEVER);
         return 0;
 }
 

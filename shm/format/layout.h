@@ -124,7 +124,7 @@ typedef struct ShmHeader {
         ShmExpiry expiry;
         ShmHighWater high_water;
         uint64_t n_miscounts; /* deaths in a change of a map: while it is 0 nobody looks at `maps` for them */
-        uint64_t evicting; /* a bit for each map into which something was put while it evicted */
+        uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict-from.c */
         uint8_t unused_peaks[40];
         ShmMapSweeps
                 sweeps; /* private pools: the holder of the control lock goes on with them, see libclient/control.c */

@@ -14,7 +14,9 @@
  *
  * Invariants
  *   1. A map that does not evict loses nothing: its options are asked for, whatever `evicting` says.
- *   2. All else here is a hint: sizes are as they were a moment ago.
+ *   2. A map that evicts and has no bit there had nothing to give when it was last searched, and nothing was put into
+ *      it since. Beside others a search may miss entries: so before a put fails all maps are searched.
+ *   3. All else here is a hint: sizes are as they were a moment ago.
  *
  * Who may do what: a put. Any process that may put into one map of a pool may delete in all of them.
  *

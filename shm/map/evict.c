@@ -88,6 +88,10 @@ static void mark_range(const ShmTrie *trie, uint32_t slab) {
         bits_set(&state_of(trie)->ranges[range / 64 % (SHM_MAP_RANGES / 64)], UINT64_C(1) << range % 64);
 }
 
+void shm_evict_offer(const ShmTrie *trie, bool evicts) {
+        (evicts ? bits_set : bits_clear)(&trie->arena->header->evicting, UINT64_C(1) << (trie->map - 1));
+}
+
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used) {
         SlotId id = shm_handle_slot(leaf);
         ShmSlabLine *line = &trie->arena->lines[slot_id_slab(id)];
@@ -101,7 +105,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
         bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
-        bits_set(&trie->arena->header->evicting, UINT64_C(1) << (trie->map - 1));
+        shm_evict_offer(trie, true);
         if (!used)
                 (void) shm_add_rlx(&hand_of(trie, class)->put, 1); /* ORDER: rlx; a hint. */
         parity = hand_unpack(hand_load(trie, class)).sweep & 1;
@@ -235,26 +239,38 @@ static uint64_t evict_in_map(Search *s, uint32_t n_tries) {
         return cost;
 }
 
+/* From map to map, until one has something to give. One that has nothing is searched again after a put into it. */
+static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uint32_t n_tries) {
+        const ShmTrie *from;
+        uint64_t cost = 0;
+        ShmTrie other;
+
+        while (cost == 0 && (from = shm_evict_from(trie, &maps, &other)) != NULL) {
+                turn_to(s, from);
+                cost = evict_in_map(s, n_tries);
+                shm_evict_offer(from, cost != 0);
+        }
+        turn_to(s, trie);
+        return cost;
+}
+
 static bool exceeds_pool(const ShmTrie *trie, uint64_t cost) {
         return cost > (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE;
 }
 
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
         Search s = { .actor = actor, .evict = evict };
-        uint64_t maps, cost = 0;
-        const ShmTrie *from;
-        ShmTrie other;
+        uint64_t maps, cost;
 
         if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) ||
             exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &s.key))
                 return false;
         set_full(trie, shm_map_now_ms(trie) + FULL_MS);
         maps = shm_evict_maps(trie);
-        while (cost == 0 && (from = shm_evict_from(trie, &maps, &other)) != NULL) {
-                turn_to(&s, from);
-                cost = evict_in_map(&s, n_tries);
-        }
-        turn_to(&s, trie);
+        cost = evict_in_maps(&s, trie, maps, n_tries);
+        /* Beside others a search may find nothing where there is something. */
+        if (cost == 0)
+                cost = evict_in_maps(&s, trie, ~maps, n_tries);
         /* A slab for a node is the index's: entries go on making room for each other. */
         if (s.emptied && !evict->for_index)
                 set_full(trie, 0);

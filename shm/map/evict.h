@@ -36,6 +36,9 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
                 shm_evict_set_visited(trie, leaf);
 }
 
+/* Whether entries of the map are to go for puts into others, too. A hint: the map's options are asked. */
+void shm_evict_offer(const ShmTrie *trie, bool evicts);
+
 /* A leaf is about to be linked; `cost`: as shm_map_view_cost(); `used`: in place of another one of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 

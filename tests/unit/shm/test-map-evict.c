@@ -533,9 +533,7 @@ static void test_evict_for_other_sizes(void **state) {
         assert_int_equal(totals(f).failures, 0);
 }
 
-/* Slabs that had entries have chunks by now, more of them than are emptied for one put; and a hand is to pass them. */
-static void test_evict_among_chunks(void **state) {
-        Fixture *f = *state;
+static void put_among_chunks(Fixture *f) {
         ShmMapHand *hands = f->arena.header->maps[f->trie.map - 1].hands;
         uint64_t sweep = UINT64_C(100) << 32, at_end = (uint64_t) f->arena.n_slabs << 7, handle;
 
@@ -543,7 +541,7 @@ static void test_evict_among_chunks(void **state) {
         for (uint32_t i = 0; i < 2000; i++)
                 assert_int_equal(put(f, i, 4000), 0);
         for (uint32_t i = 0; i < 400; i++)
-                assert_int_equal(put(f, i, 60000), 0);
+                assert_int_equal(put(f, i, 15 * 4096), 0);
         while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
                 ;
         for (uint32_t i = 0; i < f->arena.n_classes; i++)
@@ -553,7 +551,12 @@ static void test_evict_among_chunks(void **state) {
         assert_int_equal(totals(f).failures, 0);
 }
 
-/* A block or a short chunk leaves much of a head that its slot had. That is no entry: no slab is emptied of it. */
+/* Slabs that had entries have chunks by now, more of them than are emptied for one put; and a hand is to pass them. */
+static void test_evict_among_chunks(void **state) {
+        put_among_chunks(*state);
+}
+
+/* A block leaves much of a head that its slot had. That is no entry: no slab is emptied of it. */
 static void test_evict_among_blocks(void **state) {
         enum { KEYS = 20000, LARGEST = 100000 };
         Fixture *f = *state;
@@ -693,10 +696,16 @@ static void test_evict_beside_never(void **state) {
         assert_int_equal(totals_of(f, &other).evictions, 0);
 }
 
-/* The largest map has nothing to give: its count is wrong. The next one has. */
+static bool is_offered(Fixture *f, const ShmTrie *trie) {
+        return f->arena.header->evicting >> (trie->map - 1) & 1;
+}
+
+/* The largest map has nothing to give: its count is wrong. The next one has. The first is not searched by each put. */
 static void test_evict_beside_nothing(void **state) {
         Fixture *f = *state;
+        ShmMapHand *hand;
         ShmTrie other;
+        uint64_t place;
 
         open_beside(f, 40000, SIZE, &other);
         put_beside(f, &other, 1000, SIZE);
@@ -706,8 +715,32 @@ static void test_evict_beside_nothing(void **state) {
 
                 assert_int_equal(shm_map_delete(&f->actor, &other, &key, 0), 0);
         }
+        hand = &f->arena.header->maps[other.map - 1].hands[shm_arena_class(&f->arena, COST)];
         for (uint32_t i = 0; i < 5000; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
+        assert_false(is_offered(f, &other));
+        place = hand->place;
+        for (uint32_t i = 0; i < 5000; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_int_equal(hand->place, place);
+        put_beside(f, &other, 1, SIZE);
+        assert_true(is_offered(f, &other));
+}
+
+/* Nobody knows that the map with all memory evicts, and the own one has nothing. */
+static void test_evict_beside_unknown(void **state) {
+        Fixture *f = *state;
+        uint64_t handle;
+        ShmTrie other;
+
+        open_beside(f, 40000, SIZE, &other);
+        while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                ;
+        f->arena.header->evicting = 0;
+        put_beside(f, &other, 1, 3000);
+        assert_true(is_offered(f, &f->trie));
+        put_beside(f, &other, 30000, SIZE);
+        assert_in_range(totals_of(f, &other).bytes, 5 << 18, 9 << 18);
 }
 
 /* The name of a map that evicted is no map's, or another one's, by now. */
@@ -897,6 +930,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_beside_never, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_gone, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_nothing, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_unknown, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
