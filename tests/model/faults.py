@@ -956,7 +956,7 @@ FAULTS = [
      ' || !has_victims(trie, slab, slots, old))', ' || (0 && !has_victims(trie, slab, slots, old)))'),
     ('evict: whole slabs go to the class of the head alone', 'unit-map-evict', 'shm/map/evict.c',
      'any_slab ? NO_KEY : s->key', 's->key'),
-    ('evict: what is left of a head is an entry', 'meson:unit-map-evict/test_evict_among_blocks',
+    ('evict: what is left of a head is an entry', 'meson:unit-map-evict/test_evict_among_copies',
      'shm/map/evict-pass.c',
      'if (find_victim(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), old, &view, &c))',
      'if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view) && (c.value = 0, 1))'),
