@@ -24,7 +24,9 @@
  */
 #include "shm/map/evict-from.h"
 
+#include "shm/arena/cache-walk.h"
 #include "shm/map/tally.h"
+#include "shm/slab/slab-walk.h"
 
 #define MARGIN_SHARE 8 /* another map is larger by more than one of so many of its bytes */
 
@@ -60,4 +62,69 @@ const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *spac
                         return space;
         }
         return NULL;
+}
+
+/* The bytes of all slots that are taken, but for those of indexes: these shrink with the entries. */
+static uint64_t taken_bytes(const ShmTrie *trie) {
+        const ShmArena *arena = trie->arena;
+        SlabWord index = shm_slab_word(arena, slot_id_slab(shm_handle_slot(trie->root))), w;
+        uint32_t budget = UINT32_MAX, slab;
+        uint64_t bytes = 0;
+        ShmSlabWalk walk;
+
+        shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
+        while (shm_slab_walk_next(&walk, arena, &budget, &slab, &w)) {
+                const ShmClass *class = shm_slab_class(arena, w);
+
+                if (slab_word_epoch(w) != slab_word_epoch(index))
+                        bytes += (uint64_t) __builtin_popcountll(w.low & ~class->tail_mask) * class->size;
+        }
+        return bytes;
+}
+
+static uint64_t cached_bytes(const ShmArena *arena) {
+        uint64_t bytes = 0;
+
+        for (uint32_t i = 0; i < shm_arena_n_records_ever(arena); i++)
+                for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);)
+                        bytes += (uint64_t) shm_cache_walk_count(&walk) * arena->classes[walk.class].size;
+        return bytes;
+}
+
+/* False: threads died in a change of one of the maps, and it is not known. */
+static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
+        ShmMapTotals totals;
+        ShmTrie map;
+
+        *ret = 0;
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                if (!shm_evict_open(arena, i, &map))
+                        continue;
+                if (shm_map_is_miscounted(arena, i))
+                        return false;
+                shm_map_counts(arena, i, &totals);
+                *ret += totals.bytes;
+        }
+        return true;
+}
+
+static uint64_t offered_bytes(const ShmTrie *trie) {
+        uint64_t bytes = 0;
+
+        for (uint64_t maps = shm_evict_maps(trie); maps != 0; maps &= maps - 1)
+                bytes += shm_map_bytes_of(trie->arena, (uint32_t) __builtin_ctzll(maps));
+        return bytes;
+}
+
+/* A walk over all slabs: only for a value that is larger than all entries. Their slabs may have room beside them. */
+bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost) {
+        uint64_t size = (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE, taken, evictable;
+
+        if (cost > size)
+                return false;
+        if (cost <= offered_bytes(trie) || !evictable_bytes(trie->arena, &evictable))
+                return true;
+        evictable += cached_bytes(trie->arena);
+        taken = taken_bytes(trie);
+        return taken <= evictable || cost + taken - evictable <= size;
 }

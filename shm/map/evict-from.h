@@ -23,3 +23,9 @@ bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret);
  * is larger by a good deal. NULL: there is none left. `space` is for its view.
  */
 const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *space);
+
+/*
+ * Whether a chained value of this cost has room where all maps give all that they have: else nothing is to be evicted
+ * for it. True where that is not known.
+ */
+bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost);

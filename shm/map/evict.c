@@ -254,16 +254,12 @@ static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uin
         return cost;
 }
 
-static bool exceeds_pool(const ShmTrie *trie, uint64_t cost) {
-        return cost > (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE;
-}
-
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
         Search s = { .actor = actor, .evict = evict };
         uint64_t maps, cost;
 
         if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) ||
-            exceeds_pool(trie, evict->cost) || !key_of(trie, evict, &s.key))
+            (evict->chained && !shm_evict_may_fit(trie, evict->cost)) || !key_of(trie, evict, &s.key))
                 return false;
         set_full(trie, shm_map_now_ms(trie) + FULL_MS);
         maps = shm_evict_maps(trie);

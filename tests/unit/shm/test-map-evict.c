@@ -804,6 +804,44 @@ static void test_evict_nothing_for_too_large(void **state) {
         assert_int_equal(totals(f).entries, 100);
 }
 
+/* Objects have too much of the pool. */
+static void test_evict_nothing_in_vain(void **state) {
+        Fixture *f = *state;
+        uint64_t handle, evictions;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 150; i++)
+                assert_int_equal(shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL),
+                                 0);
+        for (uint32_t i = 0; totals(f).evictions < 100; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        evictions = totals(f).evictions;
+        assert_int_equal(put(f, 1 << 20, 500000), -ENOMEM);
+        assert_int_equal(totals(f).evictions, evictions);
+        assert_int_equal(put(f, 1 << 20, 150000), 0);
+}
+
+/* The value is larger than all entries. There is room beside them, and in what their index has. */
+static void test_evict_sparse(void **state) {
+        enum { LARGE = 850000 };
+        Fixture *f = *state;
+        uint32_t n = 0;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (; totals(f).evictions == 0; n++)
+                assert_int_equal(put(f, n, SIZE), 0);
+        assert_true(totals(f).bytes < LARGE);
+        assert_int_equal(put(f, n, LARGE), 0);
+        for (n = 0; totals(f).entries < 1000; n++)
+                assert_int_equal(put(f, n, SIZE), 0);
+        for (uint32_t i = 0; i < n; i++) {
+                ShmMapKey key = key_of(f, &i);
+
+                assert_int_equal(i % 10 ? shm_map_delete(&f->actor, &f->trie, &key, 0) : 0, 0);
+        }
+        assert_int_equal(put(f, n, LARGE), 0);
+}
+
 /* The pool was full at a time that is not to come for long, as far as one can tell: no entry goes for that. */
 static void test_evict_scribbled_full(void **state) {
         Fixture *f = *state;
@@ -867,6 +905,28 @@ static void test_evict_scribbled(void **state) {
                 assert_int_equal(put(f, i, SIZE), 0);
                 assert_int_equal(get(f, i), SIZE);
         }
+}
+
+/* Which maps evict, and how large they are, is not to be trusted: roots name no map, or one of a revoked era. */
+static void test_evict_beside_scribbled(void **state) {
+        Fixture *f = *state;
+        uint64_t handle;
+        ShmTrie other;
+
+        assert_int_equal(shm_object_alloc(&f->actor, 64, SHM_EPOCH_CURRENT, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_root_set(&f->arena, "object", 0, handle), 0);
+        assert_int_equal(shm_root_set(&f->arena, "stale", 0, handle ^ UINT64_C(1) << 63), 0);
+        open_beside(f, 40000, SIZE, &other);
+        srand(7);
+        for (uint32_t i = 0; i < 20000; i++) {
+                uint64_t random = (uint64_t) rand() << 33 ^ (uint64_t) rand() << 11 ^ (uint64_t) rand();
+
+                f->arena.header->evicting = i % 3 ? random : UINT64_MAX;
+                f->arena.header->maps[i % SHM_ROOTS_MAX].counts[SHM_MAP_BYTES] = random >> i % 64;
+                f->arena.lines[i % f->arena.n_slabs].maps |= random;
+                assert_int_equal(put_in(f, &other, i, i % 5 ? SIZE : 700, SHM_MAP_PUT, 0), 0);
+        }
+        (void) put(f, 1, 500000);
 }
 
 /* Percentage of gets that miss, of the map and of SIEVE as it is in its paper. Returns how far the map's is above. */
@@ -951,8 +1011,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_beside_unknown, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_nothing_in_vain, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_sparse, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_scribbled, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled_full, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_largest_pool, setup_largest, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_misses_as_sieve, setup, teardown),
