@@ -9,6 +9,7 @@
  *      thread SIZE N   as session, in a thread that then ends
  *      fork SIZE N     as report, in a child that then ends; its objects are nobody's to free
  *      put SIZE N      N values under keys 0 to N - 1 of a map, in a function of its own name
+ *      evict SIZE N    the same, of a map that evicts
  *      delete 0 N      deletes them
  *      damage KEY 1    writes over the word of an entry in two pieces that names the second
  *      mimic 0 N       gives the map N more roots, whose names differ in a control character
@@ -150,17 +151,23 @@ static int mimic_map(const Order *order) {
         return r;
 }
 
-static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t key, const Order *order)) {
+static int each_key_of(const Order *order, const char *name, uint32_t evict,
+                       int (*act)(struct tslab_map *map, size_t key, const Order *order)) {
+        const struct tslab_map_options options = { .size = sizeof(options), .evict = evict };
         struct tslab_map *map;
         int r;
 
-        r = tslab_map_open(&map, order->pool, "values", NULL);
+        r = tslab_map_open(&map, order->pool, name, &options);
         if (r)
                 return r;
         for (size_t key = 0; key < order->n && r == 0; key++)
                 r = act(map, key, order);
         tslab_map_close(map);
         return r;
+}
+
+static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t key, const Order *order)) {
+        return each_key_of(order, "values", TSLAB_MAP_EVICT_NEVER, act);
 }
 
 static int in_lease(const Order *order) {
@@ -196,6 +203,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return repeat(&order, open_and_close);
         if (!strcmp(word, "put"))
                 return each_key(&order, put_value);
+        if (!strcmp(word, "evict"))
+                return each_key_of(&order, "evicting", TSLAB_MAP_EVICT_SIEVE, put_value);
         if (!strcmp(word, "delete"))
                 return each_key(&order, delete_value);
         if (!strcmp(word, "damage"))

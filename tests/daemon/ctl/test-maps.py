@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import time
 
 import ctl_case
 from ctl_case import VERB_CLIENT, Case
@@ -98,6 +99,27 @@ class Maps(Case):
                          "Map 'values': no limit; where the pool is full, puts fail.\n")
         self.assertEqual(self.text('maps', 'set', 'values', '--evict', 'sieve'),
                          "Map 'values': no limit; where the pool is full, entries that were not read for long go.\n")
+
+    def test_set_evict_beside(self):
+        """A map that is changed to evict gives entries to another one at once, whose writers are killed."""
+        daemon = self.start('default', '--size=4M')
+        filled = self.client(daemon, VERB_CLIENT)
+        self.assertEqual(filled.do('put 100 14000'), 'done')
+        self.text('maps', 'set', 'values', '--evict', 'sieve')
+        for _ in range(5):
+            writer = self.client(daemon, VERB_CLIENT)
+            print('evict 100 100000000', file=writer.process.stdin, flush=True)
+            time.sleep(0.3)
+            writer.process.kill()
+            writer.process.wait()
+        ctl_case.wait_for(lambda: self.json('status')['clients'] == 1)
+        ctl_case.wait_for(lambda: all(len(self.text('keys', info['map']).splitlines()) == info['entries']
+                                      for info in self.json('maps')))
+        maps = {info['map']: info for info in self.json('maps')}
+        self.assertEqual([info['failures'] for info in maps.values()], [0, 0])
+        self.assertGreater(maps['values']['evictions'], 2000)
+        self.assertGreater(maps['evicting']['evictions'], 2000)
+        self.assertLess(abs(maps['values']['bytes'] - maps['evicting']['bytes']), maps['values']['bytes'] / 4)
 
     def test_set_refused(self):
         for arguments, parts in (
