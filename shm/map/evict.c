@@ -223,10 +223,13 @@ static uint64_t evict_chains(const Search *s) {
         return cost;
 }
 
-/* Evicts in one map. Returns the cost of what went. */
-static uint64_t evict_in_map(Search *s, uint32_t n_tries) {
+/*
+ * Evicts in one map. Returns the cost of what went. Of another map whole slabs go: it may have no slot of the class and
+ * epoch that are wanted, and each put would look for one in all of its slabs.
+ */
+static uint64_t evict_in_map(Search *s, bool is_own, uint32_t n_tries) {
         const ShmEvict *evict = s->evict;
-        bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES;
+        bool any_slab = evict->chained || evict->for_index || n_tries >= CLASS_TRIES || !is_own;
         uint64_t size = evict->for_index ? 1 : evict->cost, cost = 0;
 
         if (!any_slab)
@@ -247,7 +250,7 @@ static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uin
 
         while (cost == 0 && (from = shm_evict_from(trie, &maps, &other)) != NULL) {
                 turn_to(s, from);
-                cost = evict_in_map(s, n_tries);
+                cost = evict_in_map(s, from == trie, n_tries);
                 shm_evict_offer(from, cost != 0);
         }
         turn_to(s, trie);
@@ -287,19 +290,21 @@ bool shm_evict_was_full(const ShmTrie *trie) {
         return full_ms != 0 && full_ms - 1 - shm_map_now_ms(trie) < FULL_MS;
 }
 
-/* Where the pool was full a moment ago: before an allocation fails, which takes longer. */
+/*
+ * Where the pool was full a moment ago: before an allocation fails, which takes longer. Whole slabs of another map are
+ * many slots: for these one allocation fails.
+ */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        Search s = { .actor = actor, .evict = evict };
+        Search s = { .actor = actor, .from = trie, .evict = evict };
         uint64_t maps = shm_evict_maps(trie);
         ShmTrie other;
 
         /* ORDER: rlx; a hint. */
         if (shm_load_rlx(&state_of(trie)->full_ms) == 0 || evict->chained || !key_of(trie, evict, &s.key) ||
-            has_slot(actor, s.key) || !shm_evict_was_full(trie))
+            has_slot(actor, s.key) || !shm_evict_was_full(trie) ||
+            shm_evict_from(trie, &maps, &other) != trie)
                 return;
-        turn_to(&s, shm_evict_from(trie, &maps, &other));
         (void) evict_in_class(&s);
-        turn_to(&s, trie);
         if (s.emptied)
                 set_full(trie, 0);
 }

@@ -20,17 +20,21 @@ static inline void map_arena_create(ShmArena *arena, uint64_t slabs_size) {
         assert_int_equal(shm_arena_create(arena, &g, NULL), 0);
 }
 
-/* A map of a name, whose changes are counted. */
-static inline void map_trie_create(ShmActor *actor, ShmTrie *ret) {
+/* A map of this name, whose changes are counted. */
+static inline void map_trie_create_as(ShmActor *actor, const char *name, ShmTrie *ret) {
         uint32_t epoch;
         uint64_t root;
 
         assert_int_equal(test_reserve_epoch(actor->arena, &epoch), 0);
         assert_int_equal(shm_trie_create(actor, epoch, &root), 0);
-        assert_int_equal(shm_root_set(actor->arena, "map.test", 0, root), 0);
+        assert_int_equal(shm_root_set(actor->arena, name, 0, root), 0);
         assert_int_equal(shm_object_publish(actor, root), 0);
         assert_int_equal(shm_trie_open(ret, actor->arena, root), 0);
         shm_map_attach(ret);
+}
+
+static inline void map_trie_create(ShmActor *actor, ShmTrie *ret) {
+        map_trie_create_as(actor, "map.test", ret);
 }
 
 /* The actor has no note left. */
