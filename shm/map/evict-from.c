@@ -15,7 +15,8 @@
  * Invariants
  *   1. A map that does not evict loses nothing: its options are asked for, whatever `evicting` says.
  *   2. A map that evicts and has no bit there had nothing to give when it was last searched, and nothing was put into
- *      it since. Beside others a search may miss entries: so before a put fails all maps are searched.
+ *      it since. Beside others a search may miss entries: so before a put fails all maps are searched that have
+ *      entries by their counts.
  *   3. All else here is a hint: sizes are as they were a moment ago.
  *
  * Who may do what: a put. Any process that may put into one map of a pool may delete in all of them.
@@ -51,6 +52,17 @@ static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
         return largest;
 }
 
+/*
+ * One that has none is not searched: it may have had entries in all slabs, and of such maps there may be 63. A look at
+ * each record, since a small map may be in tallies alone.
+ */
+static bool has_entries(const ShmArena *arena, uint32_t i) {
+        ShmMapTotals totals;
+
+        shm_map_counts(arena, i, &totals);
+        return totals.entries != 0 || totals.bytes != 0 || shm_map_is_miscounted(arena, i);
+}
+
 const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *space) {
         while (*maps != 0) {
                 uint32_t i = largest_of(trie, *maps);
@@ -58,7 +70,7 @@ const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *spac
                 *maps &= ~(UINT64_C(1) << i);
                 if (i == trie->map - 1)
                         return trie;
-                if (shm_evict_open(trie->arena, i, space))
+                if (shm_evict_open(trie->arena, i, space) && has_entries(trie->arena, i))
                         return space;
         }
         return NULL;

@@ -1,4 +1,6 @@
 /* Accesses to shared memory that an eviction takes: the shm layer is built with SHM_STEP. */
+#include <errno.h>
+
 #include "shm/cache/cache.h"
 #include "shm/map/map.h"
 #include "tests/unit/shm/map-fixture.h"
@@ -10,7 +12,7 @@
 #define N_ENTRIES 20U
 #define N_PUTS 1000U
 #define STEPS_MAX 1000U /* for a put */
-#define STEPS_BESIDE_MAX 3000U /* for a put that empties a slab of 32 entries, or some */
+#define STEPS_BESIDE_MAX 3000U /* for a put that empties a slab of 32 entries, or fails */
 
 static uint64_t n_steps;
 
@@ -19,12 +21,20 @@ void shm_step(const void *address) {
         n_steps++;
 }
 
-static void put_large(ShmActor *actor, const ShmTrie *trie, uint32_t number, uint32_t size, uint32_t epoch) {
+static ShmMapKey key_of(const ShmTrie *trie, const uint32_t *number) {
+        return (ShmMapKey){ number, sizeof(*number), shm_hash(trie->arena, number, sizeof(*number)) };
+}
+
+static int try_put(ShmActor *actor, const ShmTrie *trie, uint32_t number, uint32_t size, uint32_t epoch) {
         static uint8_t value[4096];
         const ShmMapPut put = { .value = value, .value_size = size, .epoch = epoch };
-        const ShmMapKey key = { &number, sizeof(number), shm_hash(trie->arena, &number, sizeof(number)) };
+        const ShmMapKey key = key_of(trie, &number);
 
-        assert_int_equal(shm_map_put(actor, trie, &key, &put, NULL), 0);
+        return shm_map_put(actor, trie, &key, &put, NULL);
+}
+
+static void put_large(ShmActor *actor, const ShmTrie *trie, uint32_t number, uint32_t size, uint32_t epoch) {
+        assert_int_equal(try_put(actor, trie, number, size, epoch), 0);
 }
 
 static void put(ShmActor *actor, const ShmTrie *trie, uint32_t number) {
@@ -69,6 +79,18 @@ static void test_evict_small_map(void **state) {
         (void) state;
 }
 
+/* Two maps that evict: into the first one so much is put. */
+static void begin_beside(ShmArena *arena, ShmActor *actor, ShmTrie *late, ShmTrie *first, uint32_t n) {
+        map_arena_create(arena, SMALL_ARENA_SIZE);
+        assert_int_equal(shm_actor_init(actor, arena, 0, 1), 0);
+        map_trie_create(actor, late);
+        map_trie_create_as(actor, "map.first", first);
+        TRIE_SET_OPTION(late, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(first, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < n; i++)
+                put_large(actor, first, i, 88, SHM_EPOCH_CURRENT);
+}
+
 /* A map that comes late takes memory of one that has nothing of its sizes, nor of its epoch. */
 static void test_evict_beside_other_keys(void **state) {
         static const uint32_t sizes[] = { 700, 20, 3000 };
@@ -76,15 +98,7 @@ static void test_evict_beside_other_keys(void **state) {
         ShmActor actor;
         ShmArena arena;
 
-        map_arena_create(&arena, SMALL_ARENA_SIZE);
-        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
-        map_trie_create(&actor, &late);
-        map_trie_create_as(&actor, "map.first", &first);
-        TRIE_SET_OPTION(&late, evict, SHM_MAP_EVICT_SIEVE);
-        TRIE_SET_OPTION(&first, evict, SHM_MAP_EVICT_SIEVE);
-        for (uint32_t i = 0; i < SMALL_ARENA_SIZE / 100; i++)
-                put_large(&actor, &first, i, 88, SHM_EPOCH_CURRENT);
-
+        begin_beside(&arena, &actor, &late, &first, SMALL_ARENA_SIZE / 100);
         for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
                 n_steps = 0;
                 for (uint32_t k = 0; k < N_PUTS; k++)
@@ -97,10 +111,39 @@ static void test_evict_beside_other_keys(void **state) {
         (void) state;
 }
 
+/* Where objects have all memory, a put fails without a look at all slabs that other maps had entries in. */
+static void test_evict_beside_empty(void **state) {
+        enum { N = SMALL_ARENA_SIZE / 200 };
+        ShmTrie late, first;
+        ShmActor actor;
+        ShmArena arena;
+        uint64_t handle;
+
+        begin_beside(&arena, &actor, &late, &first, N);
+        for (uint32_t i = 0; i < N; i++) {
+                const ShmMapKey key = key_of(&first, &i);
+
+                assert_int_equal(shm_map_delete(&actor, &first, &key, 0), 0);
+        }
+        for (uint32_t size = 4096; size >= 64; size /= 2)
+                while (shm_object_alloc(&actor, size, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                        ;
+
+        for (uint32_t i = 0; i < 10; i++) {
+                n_steps = 0;
+                assert_int_equal(try_put(&actor, &late, i, 88, SHM_EPOCH_CURRENT), -ENOMEM);
+                assert_in_range(n_steps, 1, STEPS_BESIDE_MAX);
+        }
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_evict_small_map),
                 cmocka_unit_test(test_evict_beside_other_keys),
+                cmocka_unit_test(test_evict_beside_empty),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
