@@ -56,7 +56,7 @@ static uint64_t owner_word(const struct tslab *pool) {
 static uint64_t sweeps_asked(const struct tslab *pool) {
         const ShmHeader *header = pool->arena.header;
 
-        /* ORDER: rlx; the owner's alone. */
+        /* ORDER: rlx; the owner's, but for maps made anew, which can wait. ORDER: rlx; as the other. */
         return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
 }
 

@@ -68,8 +68,8 @@ static_assert(sizeof(ShmMapHand) == 32, "arena format");
 
 /* Zeros: nothing is known. */
 typedef struct ShmMapState {
-        uint64_t
-                miscounts; /* rises when a thread dies in a change of the map: its entries are to be counted */
+        /* Rises when a thread dies in a change of the map, or a map is made anew: its entries are to be counted. */
+        uint64_t miscounts;
         uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
         uint64_t classes; /* a bit for each class that entries are, or were, in */
         uint64_t full_ms; /* until then the pool is taken to be full: on the pool's clock, in milliseconds */
@@ -78,7 +78,7 @@ typedef struct ShmMapState {
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
         ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
         uint64_t counts[7]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
-        uint64_t roughly; /* not 0: the last correction of the entries was made beside changes */
+        uint64_t roughly; /* 1: the last correction of the entries was made beside changes */
 } ShmMapState;
 static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
 

@@ -123,7 +123,8 @@ typedef struct ShmHeader {
         ShmLine64 counters[2]; /* sums over the arena, see ShmTotal */
         ShmExpiry expiry;
         ShmHighWater high_water;
-        uint64_t n_miscounts; /* deaths in a change of a map: while it is 0 nobody looks at `maps` for them */
+        uint64_t
+                n_miscounts; /* sum of `miscounts` of all maps: while it is 0 nobody looks at `maps` for them */
         uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict-from.c */
         uint8_t unused_peaks[40];
         ShmMapSweeps

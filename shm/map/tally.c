@@ -12,7 +12,9 @@
  *   3. A census is a walk beside writers. It meets about half of what changes meanwhile: it is compared with the mean
  *      of the totals before and after. So it is exact where nothing changes, and else errs by the changes of one walk
  *      at most. Entries are corrected only after a death, and once more by the next walk, for another reason, after
- *      one that errs: else their count is right, and a walk beside writers would make it wrong.
+ *      one that errs, or ends while a thread is in a change, which that thread counts later: else their count is right,
+ *      and a walk beside writers would make it wrong. A map that is made anew where the name was another's is counted,
+ *      too: threads and walks that began in the one before may count in it.
  *   4. Totals are the sums in the map's state and the tallies of that map in all records. A tally moves to the state
  *      when its bytes are many, or the thread turns to another map; else it stays, also when the thread ends.
  *
@@ -160,24 +162,36 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
         sum_gets(arena, i, ret);
 }
 
+static void ask_for_census(ShmArena *arena, uint32_t i) {
+        (void) shm_add_rlx(&arena->header->n_miscounts, 1); /* ORDER: rlx; before the next. */
+        /* ORDER: acqrel, pairs with shm_map_census_begin(); what was counted wrongly is before. */
+        (void) shm_add_acqrel(&arena->header->maps[i].miscounts, 1);
+}
+
 void shm_map_miscounted(ShmArena *arena, const ShmRecord *record) {
         uint64_t map = shm_load_rlx(&record->map); /* ORDER: rlx; the owner is dead. */
 
-        if (map == 0 || map > SHM_ROOTS_MAX)
-                return;
-        (void) shm_add_rlx(&arena->header->n_miscounts, 1); /* ORDER: rlx; before the next. */
-        /* ORDER: acqrel, pairs with shm_map_census_begin(); what the dead thread counted is before. */
-        (void) shm_add_acqrel(&arena->header->maps[map - 1].miscounts, 1);
+        if (map != 0 && map <= SHM_ROOTS_MAX)
+                ask_for_census(arena, (uint32_t) map - 1);
 }
 
 bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
         const ShmMapState *state = &arena->header->maps[i];
 
-        /* A look at a state would give it a page. ORDER: rlx; the maintainer alone writes it. */
+        /* A look at a state would give it a page. ORDER: rlx; asked again later. */
         if (shm_load_rlx(&arena->header->n_miscounts) == 0)
                 return false;
-        /* ORDER: rlx; the maintainer alone writes them, as repair and as here. */
+        /* ORDER: rlx; asked again later. ORDER: rlx; the maintainer alone writes it. */
         return shm_load_rlx(&state->miscounts) != shm_load_rlx(&state->counted);
+}
+
+/* Whether a thread is in a change of the map, which it may count only after this walk. */
+static bool is_in_change(const ShmArena *arena, uint32_t i) {
+        for (uint32_t k = 0; k < shm_arena_n_records_ever(arena); k++)
+                /* ORDER: acq, pairs with shm_tally_end(); what it counted is in the sums. */
+                if (shm_load_acq(&shm_arena_record(arena, k)->map) == i + 1)
+                        return true;
+        return false;
 }
 
 void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret) {
@@ -215,10 +229,13 @@ void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census
 
         correct_total(state, SHM_MAP_MISCOUNTED, -census->entries_before);
         correct_total(state, SHM_MAP_BYTES, -census->bytes_before);
+        if (census->changes_before != 0)
+                ask_for_census(arena, i);
 }
 
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census) {
         ShmMapState *state = &control->arena->header->maps[i];
+        bool beside = is_in_change(control->arena, i); /* before the totals */
         Counts c = sum_counts(control->arena, i);
         /* ORDER: rlx; the maintainer alone writes them. ORDER: rlx; as the other. */
         bool is_wrong = census->asked != shm_load_rlx(&state->counted) || shm_load_rlx(&state->roughly) != 0;
@@ -227,7 +244,7 @@ void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *censu
                 correct_total(state, SHM_MAP_MISCOUNTED,
                               census->entries - mean_of(census->entries_before, count_entries(&c)));
                 /* ORDER: rlx; as above. */
-                shm_store_rlx(&state->roughly, count_changes(&c) - census->changes_before);
+                shm_store_rlx(&state->roughly, beside || count_changes(&c) != census->changes_before);
         }
         correct_total(state, SHM_MAP_BYTES,
                       census->bytes - mean_of(census->bytes_before, c.n[SHM_MAP_BYTES]));

@@ -503,6 +503,79 @@ static void test_map_totals_sweep_beside_puts(void **state) {
         assert_int_equal(totals.entries, 300);
 }
 
+static void sweep_all(Fixture *f, ShmMapSweep sweep) {
+        while (!shm_map_sweep_step(&f->actor, &sweep, 7))
+                ;
+}
+
+static uint64_t n_counted(Fixture *f) {
+        ShmMapTotals totals;
+
+        shm_map_totals(&f->arena, f->trie.map - 1, &totals);
+        return totals.entries;
+}
+
+/* As repair does: somebody died in a change of the map. */
+static void somebody_died(Fixture *f) {
+        const ShmRecord dead = { .map = f->trie.map };
+
+        shm_map_miscounted(&f->arena, &dead);
+}
+
+static void put_numbers(Fixture *f, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "%u", i);
+                assert_int_equal(put(f, name, name), 0);
+        }
+}
+
+/* A thread is stopped after its entry was linked, and goes on after a walk that met it: a later walk corrects that. */
+static void test_map_totals_sweep_beside_stopped(void **state) {
+        Fixture *f = *state;
+        ShmRecord *record = shm_arena_record(&f->arena, 0);
+
+        shm_map_attach(&f->trie);
+        put_numbers(f, 10);
+        somebody_died(f);
+        record->map = f->trie.map;
+        f->trie.map = 0;
+        assert_int_equal(put(f, "linked", ""), 0);
+        shm_map_attach(&f->trie);
+        sweep_all(f, (ShmMapSweep){});
+        f->arena.header->maps[f->trie.map - 1].counts[SHM_MAP_INSERTS]++;
+        record->map = 0;
+        sweep_all(f, (ShmMapSweep){});
+        assert_int_equal(n_counted(f), 11);
+}
+
+/* A map is made anew in the midst of a walk: what the walk met are not the new one's entries. */
+static void test_map_totals_sweep_beside_new_map(void **state) {
+        Fixture *f = *state;
+        ShmMapCensus census;
+        ShmMapSweep sweep = {};
+        uint64_t root;
+
+        shm_map_attach(&f->trie);
+        put_numbers(f, 300);
+        somebody_died(f);
+        for (unsigned i = 0; i < 10; i++)
+                assert_false(shm_map_sweep_step(&f->actor, &sweep, 7));
+
+        assert_int_equal(shm_trie_create(&f->actor, f->trie.epoch, &root), 0);
+        shm_map_census_begin(&f->arena, f->trie.map - 1, &census);
+        assert_int_equal(shm_root_set(&f->arena, "map.test", f->root, root), 0);
+        shm_map_census_drop(&f->arena, f->trie.map - 1, &census);
+        assert_int_equal(shm_object_publish(&f->actor, root), 0);
+        assert_int_equal(shm_trie_open(&f->trie, &f->arena, root), 0);
+        shm_map_attach(&f->trie);
+        put_numbers(f, 100);
+        sweep_all(f, sweep);
+        sweep_all(f, (ShmMapSweep){ .miscounted_only = true });
+        assert_int_equal(n_counted(f), 100);
+}
+
 /* A step passes over few words, though there is no entry in most of them. */
 static void test_map_expire_step(void **state) {
         Fixture *f = *state;
@@ -605,6 +678,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_totals, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_after_revocation, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_puts, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_stopped, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_new_map, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
