@@ -171,15 +171,6 @@ static void empty_idle_caches(struct tslab *pool) {
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
 }
 
-/*
- * The walk of a map compares its count with the mean of the totals before and after. That is wrong after a long stop,
- * so the walk of that map begins again.
- */
-static void begin_map_anew(ShmMapSweep *sweep) {
-        sweep->opened = false;
-        sweep->scan = (ShmTrieScan){};
-}
-
 bool control_sweep(ShmActor *control) {
         ShmMapSweeps *place = &control->arena->header->sweeps, sweeps;
         uint64_t now = proto_now_usec(), end = now + SWEEP_SLICE_USEC, rested;
@@ -188,8 +179,12 @@ bool control_sweep(ShmActor *control) {
         rested = now - sweeps.moved_usec;
         if (rested < SWEEP_SLICE_USEC || !shm_map_sweeps_due(control->arena, &sweeps))
                 return false;
+        /*
+         * The walk of a map compares its count with the mean of the totals before and after. That is wrong after a long
+         * stop, so the walk of that map begins again.
+         */
         if (rested > SWEEP_STALE_USEC)
-                begin_map_anew(&sweeps.sweep);
+                shm_map_sweep_begin_map(&sweeps.sweep);
         do {
                 shm_map_sweeps_step(control, &sweeps, SWEEP_ENTRIES);
                 now = proto_now_usec();

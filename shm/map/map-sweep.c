@@ -29,7 +29,7 @@ static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
                 if (shm_map_open_root(arena, sweep->root, ret))
                         return true;
                 shm_map_uncounted(arena, sweep->root);
-                sweep->opened = false;
+                shm_map_sweep_begin_map(sweep);
         }
         return false;
 }

@@ -16,6 +16,11 @@ bool shm_map_sweep_step(ShmActor *control, ShmMapSweep *sweep, uint32_t n);
 static inline void shm_map_sweeps_ask(ShmMapSweeps *sweeps) {
         sweeps->asked++;
 }
+/* The walk of a map begins at its first entry, and its census with it. */
+static inline void shm_map_sweep_begin_map(ShmMapSweep *sweep) {
+        sweep->opened = false;
+        sweep->scan = (ShmTrieScan){};
+}
 /* Whether one is under way or wanted: of all maps, or of those that are to be counted. Any sweep counts these. */
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps);
 /* A step of the sweep that is due. */

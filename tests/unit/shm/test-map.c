@@ -576,6 +576,42 @@ static void test_map_totals_sweep_beside_new_map(void **state) {
         assert_int_equal(n_counted(f), 100);
 }
 
+static void open_named(Fixture *f, const char *name, ShmTrie *ret) {
+        uint64_t root;
+
+        assert_int_equal(shm_trie_create(&f->actor, f->trie.epoch, &root), 0);
+        assert_int_equal(shm_root_set(&f->arena, name, 0, root), 0);
+        assert_int_equal(shm_object_publish(&f->actor, root), 0);
+        assert_int_equal(shm_trie_open(ret, &f->arena, root), 0);
+        shm_map_attach(ret);
+}
+
+/* The name of a map is unset in the midst of its walk: that of the next map begins at its first entry. */
+static void test_map_sweep_beside_unset(void **state) {
+        Fixture *f = *state;
+        ShmTrie first = f->trie, second;
+        ShmMapSweep sweep = {};
+        ShmMapTotals totals;
+        bool swapped;
+
+        shm_map_attach(&first);
+        open_named(f, "map.second", &second);
+        swapped = second.map < first.map;
+        f->trie = first;
+        put_numbers(f, 300);
+        f->trie = second;
+        put_numbers(f, 300);
+        for (unsigned i = 0; i < 20; i++)
+                assert_false(shm_map_sweep_step(&f->actor, &sweep, 7));
+        assert_int_equal(sweep.root, swapped ? second.map - 1 : first.map - 1);
+        assert_int_equal(shm_root_set(&f->arena, swapped ? "map.second" : "map.test",
+                                      swapped ? second.root : first.root, 0),
+                         0);
+        sweep_all(f, sweep);
+        shm_map_totals(&f->arena, swapped ? first.map - 1 : second.map - 1, &totals);
+        assert_int_equal(totals.bytes, 300 * 64);
+}
+
 /* A step passes over few words, though there is no entry in most of them. */
 static void test_map_expire_step(void **state) {
         Fixture *f = *state;
@@ -680,6 +716,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_puts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_stopped, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_new_map, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_sweep_beside_unset, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_index_revoked, setup, teardown),
