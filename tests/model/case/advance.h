@@ -1,6 +1,6 @@
 /*
- * Advancing beside threads that cache, with control's death in it and the next one's takeover: an object is in the
- * era that was asked for, and in the end nothing is allocated in an era that is over.
+ * Control advances while threads cache slots. Control may die in it, and the next control takes over. Every object is
+ * in the era that was asked for, and at the end nothing is allocated in an era that is over.
  */
 #include <errno.h>
 

@@ -1,5 +1,6 @@
 /*
- * Caches: the slots that a thread holds are in its record, if any actor dies, frees the same, or freezes it.
+ * Caches: all slots that a thread holds are in its record, even if an actor dies, frees the same object, or freezes the
+ * record.
  */
 #include "shm/cache/cache.h"
 #include "shm/maintain/drain.h"

@@ -1,8 +1,8 @@
 /*
- * A check that repairs, beside threads that go on: in a sound arena it finds nothing wrong and changes nothing; of a
- * damaged one it repairs all. Where its maintainer dies, the check of the next maintainer does.
+ * A check that repairs while threads go on. In a sound arena it finds nothing wrong and changes nothing; in a damaged
+ * one it repairs everything. If its maintainer dies, the check of the next maintainer does so.
  *
- * Record 3 is in nobody's use. Actor 2 checks.
+ * Nobody uses record 3. Actor 2 checks.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /*
- * Client entries: a process enters its entry while the next daemon gives it up, and gives it to another process. A
- * process that has entered is the one that the entry names. And references to epochs: the last process that gives one
- * back learns that, and none counts for a later era.
+ * Client entries: a process enters its entry while the next daemon gives the entry up, and gives it to another process.
+ * A process that has entered is the one that the entry names. Also references to epochs: the last process that gives
+ * one back is told so, and no reference counts for a later era.
  */
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-open.h"

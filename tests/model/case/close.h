@@ -1,7 +1,6 @@
 /*
- * tslab_close() beside a call of another thread: each call that the thread has begun ends before its record
- * is given back, and none begins after that. Actor 1 closes. Both run libtslab's own code, compiled for the
- * explorer.
+ * tslab_close() during a call of another thread: each call that the thread has begun ends before its record is given
+ * back, and none begins after that. Actor 1 closes. Both run libtslab's own code, compiled for the explorer.
  */
 #include "libclient/close.c"
 #include "libclient/object.c"

@@ -1,6 +1,6 @@
 /*
- * A membarrier that fails in the process that does control work alone, all the time or the first time: a thread
- * that does not fence is pending then, and control fences for its own part.
+ * Membarrier fails in the process that does control work, and only there, each time or the first time. A thread that
+ * does not fence is then pending, and control fences for its own part.
  */
 #include "shm/cache/cache.h"
 #include "tests/model/calls.h"

@@ -1,6 +1,6 @@
 /*
- * Freezing, with deaths, then repair of all that is left: slots that the world's check excuses by intents go
- * back.
+ * Freezing, with deaths, then repair of all that is left. The world's check excuses slots that an intent names: repair
+ * gives these back.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

@@ -1,7 +1,7 @@
 /*
- * The end of a lease, after its client's death: beside a thread that uses the epoch, and by a control that dies in it.
- * The next control finds the client's entry still DEAD, and begins anew. In the end the epoch is closed and nobody's,
- * and nothing of it is left.
+ * A lease ends after its client's death, while a thread uses the epoch; control may die in it. The next control finds
+ * the client's entry still DEAD, and begins anew. At the end the epoch is closed, nobody owns it, and no object of it
+ * is left.
  */
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/control.h"

@@ -1,6 +1,6 @@
 /*
- * Adds to the counter that the thread found last, beside changes after which it is not the key's. A thread that was
- * told that the key is absent never adds to the counter that was there before.
+ * A thread adds to the counter that it found last, while other actors change the map so that this counter is no longer
+ * the key's. A thread that was told that the key is absent never adds to the counter that was there before.
  */
 #include "shm/epoch/epoch-close.h"
 #include "shm/maintain/revoke.h"

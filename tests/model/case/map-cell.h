@@ -1,4 +1,4 @@
-/* Words of leaves that change in place: ends and counters, beside deletes, puts and passes, with deaths. */
+/* Words of leaves that change in place: ends and counters, during deletes, puts and passes, with deaths. */
 #include "tests/model/cell-world.h"
 
 /* No slot is free but the one that the delete frees. */

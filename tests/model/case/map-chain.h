@@ -1,8 +1,7 @@
 /*
- * Values in chains: of three chunks, which the head names, and of four, in two blocks, which more than one walk frees;
- * and in two pieces, one of which is in the head.
- * Changes of an entry beside each other, with deaths, and beside a revocation of epoch 1, which has the values. Control
- * is the last actor then, as in map-revoke.h.
+ * Values in chains: of three chunks, which the head names; of four chunks in two blocks, which more than one walk
+ * frees; and in two pieces, one of which is in the head. Actors change one entry at the same time, with deaths, and
+ * during a revocation of epoch 1, which has the values. In that case control is the last actor, as in map-revoke.h.
  */
 #include <stdlib.h>
 

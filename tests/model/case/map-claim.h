@@ -1,7 +1,7 @@
 /*
- * Claims beside each other, beside puts, deletes and touches, with deaths; and threads that wait for them: none may
- * sleep for ever. Maps that are cleared beside all that, and beside a repair by control, which is actor 2 then. The
- * clock is a word of the arena.
+ * Claims at the same time as other claims, puts, deletes and touches, with deaths. Threads wait for claims: none may
+ * sleep for ever. Maps are cleared at the same time, also while control repairs; control is actor 2 then. The clock is
+ * a word of the arena.
  */
 #include "shm/arena/client.h"
 #include "shm/arena/root.h"

@@ -1,7 +1,7 @@
 /*
- * Control beside a writer of a map: it sweeps out an entry that was revoked, or it repairs the record of a thread that
- * died in a delete, in front of each access in turn. By either a node of the index is removed. Control may die, too:
- * the next one takes over from record 0.
+ * Control works while another actor writes a map. It takes an entry that was revoked out of the index, or repairs the
+ * record of a thread that died in a delete, in front of each access in turn. In both cases it removes a node of the
+ * index. Control may die, too: then the next one takes over from record 0.
  */
 #include "shm/arena/root.h"
 #include "shm/map/map-sweep.h"

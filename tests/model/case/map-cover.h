@@ -1,7 +1,7 @@
 /*
- * Near caches: fills and reads beside changes that the engine tells of, beside the end of a cover and the beginning of
- * the next one; and a cover that is moved late. The clock stands still at NOW. The engine's value of key a is a word
- * that changes from 'o' to 'n'.
+ * Near caches: fills and reads while the engine tells of changes, while a cover ends and the next one begins, and while
+ * a cover is moved late. The clock stands still at NOW. The engine's value of key a is a word that changes from 'o' to
+ * 'n'.
  */
 #include "shm/arena/client.h"
 #include "shm/map/claim.h"

@@ -1,6 +1,6 @@
 /*
- * Changes of a map beside a revocation of epoch 1, which has the values or the index, where membarrier fails in the
- * process that does control work: tags become even, but no slot of a thread that may not have seen it is given back.
+ * A map is changed while epoch 1, which has the values or the index, is revoked, and membarrier fails in the process
+ * that does control work. Tags become even, but control gives back no slot of a thread that may not have seen that.
  * Actor 2 is control. It uses a slab that became free for an object of its own, into which nobody else writes.
  */
 #include "shm/epoch/epoch-close.h"

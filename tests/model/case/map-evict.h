@@ -1,6 +1,7 @@
 /*
- * Puts that evict, beside other calls, with deaths. The map has a limit of two entries; c is in use. Or the pool is
- * full: then a put is planned anew, with fewer pieces; in the last cases an entry of another map goes.
+ * Puts that evict during other calls, with deaths. The map has a limit of two entries, and entry c was used. Or the
+ * pool is full: then a put is planned anew, with fewer pieces. In the last
+ * cases an entry of another map goes.
  */
 #include "shm/arena/root.h"
 #include "shm/map/evict.h"

@@ -1,6 +1,6 @@
 /*
- * Threads that leave a path of the index as it is after a delete, since the key may come again. The path of a and b
- * forks in one node.
+ * After a delete, threads leave a path of the index as it is, since the key may be put again. The path of a and b forks
+ * in one node.
  */
 #include "shm/map/trie-shrink.h"
 #include "tests/model/map-world.h"

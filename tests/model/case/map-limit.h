@@ -1,6 +1,6 @@
 /*
- * Token buckets beside each other, and beside puts, deletes, adds and passes, with deaths. Of a bucket no more is taken
- * than was in it, and it stays until it would be full.
+ * Token buckets, used by several actors at once, and during puts, deletes, adds and passes, with deaths. No more tokens
+ * are taken from a bucket than were in it, and the bucket stays until it would be full.
  */
 #include "tests/model/cell-world.h"
 

@@ -1,4 +1,4 @@
-/* Options of a map that are loaded beside changes, one after the other, of all of them; with deaths. */
+/* An actor loads the options of a map while others change all of them, one change after the other, with deaths. */
 #include "tests/model/map-world.h"
 
 /* The n-th set of options: each is n. */

@@ -1,6 +1,6 @@
 /*
- * Puts by version beside touches, puts and passes, with deaths, where the time of the entry that they replace is over.
- * REPLACE takes such an entry for none, EXACT, which claims use, replaces it.
+ * Puts by version during touches, puts and passes, with deaths. The time of the entry that they are to replace is over:
+ * for REPLACE the key is then absent, while EXACT, which claims use, replaces the entry.
  */
 #include "tests/model/cell-world.h"
 

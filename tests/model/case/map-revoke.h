@@ -1,7 +1,7 @@
 /*
- * Changes of a map beside a revocation of epoch 1, which has the values or the index. The last actor is
- * control: it makes the tags of the epoch even, gives back the slots that nobody refers to, and uses a slab
- * that became free for an object of its own, the victim, into which nobody else writes.
+ * Changes of a map while epoch 1, which has the values or the index, is revoked. The last actor is control: it makes
+ * the tags of the epoch even, gives back the slots to which no record refers, and uses a slab that became free for an
+ * object of its own, the victim, into which nobody else writes.
  */
 #include "shm/maintain/freeze.h"
 #include "shm/maintain/revoke.h"

@@ -1,6 +1,6 @@
 /*
- * Nodes of the index that are removed, beside changes and reads, with deaths. The path of a and b forks in one node,
- * or, in cases named deep, in one below that, which is alone in its node.
+ * Nodes of the index are removed during changes and reads, with deaths. The path of a and b forks in one node or, in
+ * cases named deep, in a node below that one, which is alone there.
  */
 #include "tests/model/map-world.h"
 

@@ -1,4 +1,7 @@
-/* Threads add their tallies to the state of a map, with deaths: the totals are right, or known not to be. */
+/*
+ * Threads add their tallies to the state of a map, with deaths. Either the totals are right, or the map is known to be
+ * miscounted.
+ */
 #include "shm/map/tally.h"
 #include "tests/model/world.h"
 

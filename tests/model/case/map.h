@@ -1,4 +1,4 @@
-/* Changes of a map beside each other, with deaths, and repair by the notes afterwards. */
+/* Actors change a map at the same time, with deaths; afterwards repair goes by the notes. */
 #include "tests/model/map-world.h"
 
 static void t0_put(void) {

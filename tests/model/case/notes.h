@@ -1,7 +1,7 @@
 /*
- * Notes: an object that its allocator may still take back is named by a note from before it is live until it is
- * published or freed. So after a death each live object is somebody's, or noted, or named by an intent, or the
- * slot on top of a cache.
+ * Notes: while its allocator may still take an object back, a note names the object, from before it is live until it is
+ * published or freed. So after a death each live object belongs to somebody, or a note or an intent names it, or it is
+ * in the slot on top of a cache.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /*
- * Allocating an object that is pending, and writing into it, beside a revocation of its epoch: the handle may be stale
- * by then, but the slot is not given back before the thread has published the object or taken it back. Actor 2 is
- * control. It uses a slab that became free for an object of its own, into which nobody else writes.
+ * A thread allocates a pending object, and writes into it, while its epoch is revoked. The handle may be stale by then,
+ * but the slot is not given back before the thread has published the object or taken it back. Actor 2 is control. It
+ * uses a slab that became free for an object of its own, into which nobody else writes.
  */
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/calls.h"

@@ -1,6 +1,6 @@
 /*
- * Records that threads come to while control freezes: one that was never used, and one whose last owner died in
- * an operation, in front of each access in turn, and which control repairs in the midst of a freeze.
+ * Threads take records while control freezes: a record that was never used, or one whose last owner died in an
+ * operation, in front of each access in turn, and which control repairs in the middle of a freeze.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

@@ -1,8 +1,8 @@
 /*
- * Repair beside threads that go on: a thread died in the middle of any operation, more actors die meanwhile,
- * even the repairing daemon, and still the next daemon's repair leaves no slot lost, none doubled.
+ * Repair while threads go on. A thread died in the middle of any operation, and more actors may die meanwhile, even the
+ * daemon that repairs. Still the next daemon's repair leaves no slot lost or doubled.
  *
- * Record 3 is the dead thread's, which died in front of each of its accesses in turn; actor 2 repairs.
+ * Record 3 is that of the dead thread, which died in front of each of its accesses in turn; actor 2 repairs.
  */
 #include "shm/cache/cache.h"
 #include "shm/maintain/repair.h"

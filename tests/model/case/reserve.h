@@ -1,6 +1,6 @@
 /*
- * An epoch is leased under a label, beside a thread that uses the id, with deaths. A thread that finds the lease open
- * finds its label and its owner, and the end of the client ends the lease.
+ * An epoch is leased under a label while a thread uses the id, with deaths. A thread that finds the lease open also
+ * finds its label and its owner, and when the client ends, the lease ends.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Revoking an epoch beside a thread that allocates and frees in it: from its cache, or under TAKE. Any actor
- * may die, control, too; then the next control revokes.
+ * An epoch is revoked while a thread allocates and frees in it: from its cache, or under TAKE. Any actor may die. If
+ * control dies, the next control revokes.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

@@ -1,4 +1,4 @@
-/* Revoking an epoch beside threads that free, and take the slabs that become free for another epoch. */
+/* An epoch is revoked while threads free objects, and take the slabs that become free for another epoch. */
 #include <string.h>
 
 #include "shm/maintain/check.h"

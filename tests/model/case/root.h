@@ -1,6 +1,6 @@
 /*
- * Named roots: threads make an object for a name, as maps are created, beside each other, and die. Each name has one
- * entry, and names a live object or none; no object is left that nobody named.
+ * Named roots: several threads make an object for a name at the same time, as when maps are created, and may die. Each
+ * name has one entry, and names a live object or none; no object is left without a name.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * The search of the slab words: memory that no hint tells of, because a thread died before it set one, is found
- * before memory is called exhausted.
+ * The search of the slab words. A thread died before it set a hint, so no hint leads to its free memory: the search
+ * finds it before an allocation fails.
  *
- * Record 3 is the dead thread's, which died in front of each of its accesses in turn.
+ * Record 3 is that of the dead thread, which died in front of each of its accesses in turn.
  */
 #include "shm/cache/cache.h"
 #include "tests/model/world.h"

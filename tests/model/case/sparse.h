@@ -1,5 +1,6 @@
 /*
- * Sparse slabs: a slot of one goes back to it, past the caches, whatever other threads do to the slab meanwhile.
+ * Sparse slabs: a freed slot goes back to a sparse slab, past the caches, whatever other threads do to the slab
+ * meanwhile.
  */
 #include "tests/model/calls.h"
 #include "tests/model/world.h"

@@ -1,7 +1,7 @@
 /*
- * Tags of slabs that are dropped: their page goes with the last of them, and comes back with the first. Two slabs share
- * a page here. No handle of an object that was there fits again, after a death either, once the next control has ended
- * what it was about.
+ * The tags of dropped slabs: their page goes with the last of these slabs, and comes back with the first. Here two
+ * slabs share a page. No handle of an object that was there fits again, even after a death, once the next control has
+ * ended the operation that was under way.
  */
 #include <errno.h>
 
