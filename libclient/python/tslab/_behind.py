@@ -119,9 +119,9 @@ class _Copies(NearCache):
 
 
 class Behind:
-    """The engine has the sessions. The pool has copies, which tslab-near keeps coherent; and if `while_away` is
-    "stale", what the engine said last, in the store's own map, by the engine's keys: those of other prefixes are other
-    sessions."""
+    """The sessions are in the engine. The pool has copies, which tslab-near keeps coherent. If `while_away` is "stale",
+    the store's own map also has the last answers of the engine, under the engine's keys: keys of another prefix are
+    other sessions."""
 
     def __init__(self, store: SessionStore, engine: Any, *, prefix: str, near: str, while_away: str) -> None:
         if while_away not in ('fail', 'stale'):
@@ -150,8 +150,9 @@ class Behind:
     # The last answers of the engine
 
     def _ticket(self, key: bytes) -> Optional[Claim]:
-        """The version of the value that is kept; a claim, if there is none. It is taken before the engine is asked, so an
-        answer that a logout overtakes is not kept. None: another caller has the claim, or there is no room for it."""
+        """Returns the version of the value that the pool keeps, or a claim if there is none. It is taken before the
+        engine is asked, so that an answer is not kept if a logout overtakes it. None: another caller has the claim, or
+        there is no room for it."""
         try:
             found = self._store._use(Map.get_version, key)
             if found:

@@ -92,13 +92,14 @@ class Cache(Store):
 
     def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[float] = None,
                        timeout: float = 30) -> Any:
-        """A key's value; where it is absent, the one that `make` returns, which is set.
+        """Returns a key's value. If the key is absent, sets it to the value that `make` returns.
 
-        One caller computes the value, of all processes and threads; the others wait for it, or get the stale value if the
-        map keeps these (`stale`). When the one that computes raises an exception or is killed, the next one does. A
-        caller that has waited for `timeout` seconds computes the value, too, and so does the next one when a computation
-        takes more than 30 seconds. A value that the pool does not take, because it is too large, the pool is full, or
-        a daemon is needed and absent, is returned all the same, and that is logged. `make` must not ask for the same key."""
+        One caller of all processes and threads computes the value; the others wait for it, or get the stale value if
+        the map keeps these (`stale`). If that caller raises an exception or is killed, the next one computes. A caller
+        that has waited for `timeout` seconds computes the value, too, and so does the next one if a computation takes
+        more than 30 seconds. If the pool does not take a value, because it is too large, the pool is full, or a daemon
+        is needed and absent, the value is returned all the same, and that is logged. `make` must not ask for the same
+        key."""
         data, end = encoded(key), time.monotonic() + timeout
         while True:
             found = self._find(data, lib.TSLAB_MAP_STALE)
@@ -160,7 +161,7 @@ class Cache(Store):
 
     def incr(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[float] = None) -> int:
         """Adds to a number and returns the sum; no change of others is lost. An absent key counts as `initial`, and
-        becomes a counter of 64 bits. A number that was set keeps its lifetime; TypeError where it is no number."""
+        becomes a counter of 64 bits. A number that was set keeps its lifetime. TypeError: the value is no number."""
         return self._write(self._incr, encoded(key), delta, initial, self._lifetime(ttl))
 
     def _incr(self, map_: Map, key: bytes, delta: int, initial: int, ttl: Optional[float]) -> int:
@@ -190,15 +191,15 @@ class Cache(Store):
         return sum(self.delete(key) for key in keys)
 
     def clear(self) -> None:
-        """Deletes all that is there when it begins, stale values too. A value that is being computed is not kept, and
-        locks that are held become free: others may acquire them."""
+        """Deletes all values that are there when it begins, stale ones, too. A value that is being computed is not
+        kept. Locks that are held become free: others may acquire them."""
         self._use(Map.clear)
 
 
 class Lock:
-    """A lock of all processes, by a claim: Cache.lock() makes one. It is free again when its owner is killed,
-    when Cache.clear() is called, and after 30 seconds in any case. It may be acquired in one thread and released in
-    another."""
+    """A lock of all processes, made from a claim by Cache.lock(). It becomes free when its owner is killed, when
+    Cache.clear() is called, and after 30 seconds in any case. It may be acquired in one thread and released in another.
+    """
 
     def __init__(self, cache: Cache, key: bytes) -> None:
         self._cache, self._key, self._version = cache, key, 0

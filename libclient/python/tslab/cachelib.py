@@ -19,9 +19,9 @@ from tslab.map import TTL_MAX
 
 
 class Cache(BaseCache):
-    """A tslab.Cache with the methods of cachelib. What the pool does not take, because it is too large, the pool is
-    full, or a daemon is needed and absent, is not set, and the call says so. Timeouts over 49 days are 49 days. `options`
-    are those of cachelib; a map with options of its own is made by tslab.Map before."""
+    """A tslab.Cache with the methods of cachelib. If the pool does not take a value, because it is too large, the pool
+    is full, or a daemon is needed and absent, the value is not set, and the call says so. Timeouts over 49 days are 49
+    days. `options` are those of cachelib. For a map with options of its own, make the tslab.Map first."""
 
     serializer = BaseSerializer()
 

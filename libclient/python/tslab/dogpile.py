@@ -30,7 +30,7 @@ _OPTIONS = 'name', 'ttl', 'limit_bytes', 'value_max', 'stale', 'evict'
 
 
 class _Foreign(bytes):
-    """Bytes of another program. A region parses what stands before the bar itself, and asks the deserializer then."""
+    """Bytes of another program. A region parses the part before the bar itself, and then asks the deserializer."""
 
     def partition(self, separator: Any) -> Tuple[bytes, bytes, bytes]:
         return b'{}', b'|', self

@@ -10,18 +10,18 @@ from tslab.errors import ClosedError, check
 
 
 class Domain:
-    """A scope that is one epoch's: Pool.domain() makes one.
+    """A scope around one epoch. Pool.domain() makes one:
 
         with pool.domain(auto_close=True) as domain:
             handle, view = pool.alloc(100, domain.epoch)
 
-    Inside, this process has a reference to the epoch; with `auto_close` the last to leave, in all processes, closes the
-    epoch. Any number of threads may be inside, each any number of times; a thread leaves the domain first that it
-    entered last, so generators and coroutines must not suspend inside one. A process that is killed inside is inside no
-    more, but closes nothing.
+    Inside, this process has a reference to the epoch. With `auto_close` the last thread to leave, in all processes,
+    closes the epoch. Any number of threads may be inside, each any number of times. A thread must leave its domains in
+    the reverse order of entering, so generators and coroutines must not suspend inside one. A process that is killed
+    inside is inside no more, but closes nothing.
 
-    Entering raises EpochClosedError or StaleError where the epoch is closed, or its era over. Leaving raises
-    DaemonError where the epoch was to be closed and there was no daemon; the domain was left all the same.
+    Entering raises EpochClosedError if the epoch is closed, and StaleError if its era is over. Leaving raises
+    DaemonError if the epoch was to be closed and there was no daemon; the domain was left all the same.
     """
 
     def __init__(self, pool: Any, native_pool: Any, epoch: int, auto_close: bool) -> None:

@@ -2,16 +2,15 @@
 
     app.session_interface = tslab.flask.SessionInterface(lambda: SessionStore(tslab.open('web')))
 
-The browser gets a random id; the contents of the session stay in the pool. The store is made by each process for
-itself, when it first needs it.
+The browser gets a random id; the contents of the session stay in the pool. Each process makes the store for itself,
+when it first needs it. Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on).
 
-Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on). A change that the pool does
-not take, because it is too large or the pool is full, is logged as an error of the application; the session stays as it
-was, and the request is answered. So is a change of a session that another request has changed or ended meanwhile: the
-other's counts, and this one's is lost, with what flash() has added; messages that it took are shown again. A logout that
-only takes the user out of the session is such a change. One that leaves nothing in it (`session.clear()`) counts in any
-case, and so does regenerate(). While the pool cannot be opened, requests are answered without a session, and that is
-logged.
+If the pool does not take a change, because it is too large or the pool is full, that is logged as an error of the
+application; the session stays as it was, and the request is answered. The same happens if another request has changed
+or ended the session meanwhile: the other request's change counts, and this one's is lost, with the messages that
+flash() has added; messages that it took are shown again. A logout that only takes the user out of the session is such a
+change. A logout that leaves nothing in the session (`session.clear()`) counts in any case, and so does regenerate().
+While the pool cannot be opened, requests are answered without a session, and that is logged.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
 
 
 class Session(SecureCookieSession):
-    """A session, which knows whether it was read or changed. `id` is None until it is first saved. One that stands for
-    a session that could not be read is not `available`: changes of it are lost."""
+    """A session, which knows whether it was read or changed. `id` is None until it is first saved. If the session could
+    not be read, it is not `available`: changes of it are lost."""
 
     def __init__(self, initial: Any = None, id: Optional[str] = None, available: bool = True) -> None:  # noqa: A002
         super().__init__(initial)
@@ -101,9 +100,9 @@ class SessionInterface(FlaskSessionInterface):
             response.vary.add('Cookie')
 
     def regenerate(self, session: SessionMixin) -> None:
-        """Gives a session another id, as is wanted when a user logs in: somebody who knew the old one has nothing.
-        That is done when the request ends: where it comes to nothing, the old session is there as it was. Where another
-        request has ended that meanwhile, or given it another id, the new one is not kept."""
+        """Gives a session another id, as is right when a user logs in: the old id is then of no use to somebody who
+        knew it. This is done when the request ends. If it fails, the old session is there as it was. If another request
+        has ended the session meanwhile, or given it another id, the new id is not kept."""
         assert isinstance(session, Session)
         session.former_id = session.id or session.former_id
         session.id, session.version, session.saved, session.modified = None, 0, None, True

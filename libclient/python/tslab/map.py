@@ -79,42 +79,43 @@ class _Values(ValuesView[bytes]):
 
 
 class Map(MutableMapping[bytes, bytes]):
-    """A map of a pool, by name; made where there is none.
+    """A map of a pool, by name. The call makes the map if there is none.
 
-    Nobody waits for anybody in here, but in wait(), and a process killed in the middle of a call leaves the old value or the new one.
-    New values go to the epoch that is current, or to the one that put() names. A value has at most `size_max` bytes, and
-    a key 40 less than the pool's largest class: TooLargeError otherwise.
+    Calls do not wait for other processes, except wait() and, for a short time, those that <tslab_map.h> names. A
+    process that is killed in the middle of a call leaves the old value or the new one. New values go to the current
+    epoch, or to the epoch that put() names. A value has at most `size_max` bytes, and a key 40 less than the pool's
+    largest class: TooLargeError otherwise.
 
-    Other processes may change the map at any time. Each call that is about one key is atomic, pop(), popitem() and
-    setdefault() too: of several that pop one entry, one gets it. update(), clear() and walks through the map are not:
-    they go from entry to entry. len() walks through all of it. dict(map) asks for each key in turn, and raises KeyError
-    where one went meanwhile; dict(map.items()) does not.
+    Other processes may change the map at any time. Each call about one key is atomic, even pop(), popitem() and
+    setdefault(): of several that pop one entry, one gets it. update(), clear() and walks through the map are not
+    atomic: they go from entry to entry. len() walks through all of the map. dict(map) asks for each key in turn, and
+    raises KeyError if one is gone by then; dict(map.items()) does not.
 
-    An entry may have a lifetime in seconds, up to 49 days: once that is over its key is absent, and within a second its
+    An entry may have a lifetime in seconds, up to 49 days. When it is over, the key is absent, and within a second the
     memory goes back.
 
     Keys and values are bytes, or any object with the buffer protocol, taken byte by byte; both come back as bytes. Any
-    thread may use a map at any time, also a signal handler or a finalizer in the middle of another call. A forked child
-    goes on using its parent's map; a map is pickled by its name and that of its pool.
+    thread may use a map at any time, even a signal handler or a finalizer in the middle of another call. A forked child
+    goes on using its parent's map. A map is pickled by its name and that of its pool.
 
-    Calls that write raise FullError where there is no memory for more (the old value stays), TooLargeError,
-    ReadOnlyError in a pool opened as a reader, EpochClosedError and StaleError for the epoch, and the errors of
-    attaching in a forked child (see Pool). All calls raise Error with EIDRM where an operator revoked the index of the
-    maps: open the map again. Calls that read a value, pop() too, raise Error with EUCLEAN where a stray write has damaged
-    it; a put replaces it.
+    Calls that write raise FullError if there is no memory for more (the old value stays), TooLargeError, ReadOnlyError
+    in a pool that was opened as a reader, EpochClosedError and StaleError for the epoch, and the errors of attaching in
+    a forked child (see Pool). All calls raise Error with EIDRM if an operator revoked the index of the maps: open the
+    map again. Calls that read a value, pop() too, raise Error with EUCLEAN if a stray write has damaged it; a put
+    replaces it.
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
                  ttl: Optional[float] = None, limit_bytes: int = 0, value_max: int = 0, stale: float = 0,
                  evict: Optional[str] = None) -> None:
-        """`existing`: NotFoundError where there is none; `exclusive`: Error with EEXIST where there is one. A name has
+        """`existing`: NotFoundError if there is no such map; `exclusive`: Error with EEXIST if there is one. A name has
         1 to 43 bytes of printable UTF-8, and takes one of the pool's 64 roots for good (Error with ENOSPC).
 
-        The other arguments are of the map, and count where this call makes it: `ttl`, the lifetime of entries that are
-        put without one (None: no end); `limit_bytes`, the memory that all entries may take (0: as much as there is);
-        `value_max`, the size of the largest value (0: a megabyte); `stale`, for how many seconds get_stale() still tells
-        values whose time is over. With `evict="sieve"` entries that were not used for long make room for others, within
-        the limit and where the pool is full; without it puts raise FullError then."""
+        The other arguments belong to the map, and count only if this call makes it. `ttl`: the lifetime of entries that
+        are put without one (None: no end). `limit_bytes`: the memory that all entries may take (0: as much as there
+        is). `value_max`: the size of the largest value (0: a megabyte). `stale`: for how many seconds get_stale() still
+        returns expired values. With `evict="sieve"`, entries that were not used for long make room for others, below
+        the limit and in a full pool; without it puts raise FullError then."""
         if evict not in _EVICT:
             raise ValueError(f'evict is None or \'sieve\', not {evict!r}')
         options = new('tslab_map_options')
@@ -216,7 +217,8 @@ class Map(MutableMapping[bytes, bytes]):
         return ttl_left(found)
 
     def get_stale(self, key: Bytes) -> Optional[Tuple[bytes, bool]]:
-        """The value, or one whose time was over less than `stale` seconds ago, and whether it is of these; or None."""
+        """Returns a value and whether it is stale, that is, expired less than `stale` seconds ago; None if there is
+        neither."""
         found = self._find(key, lib.TSLAB_MAP_STALE)
         return found and (found[0], is_stale(found[1]))
 
@@ -239,9 +241,9 @@ class Map(MutableMapping[bytes, bytes]):
             yield ffi.buffer(position.key, position.key_size)[:], position
 
     def entries(self) -> Iterator[Tuple[bytes, Entry]]:
-        """(key, Entry) of all, in no order that means anything. May run beside writers: an entry that is there from the
-        first step to the last is met once. Where a stray write has damaged values, Error with EUCLEAN follows all the
-        others; iteration over keys has these keys, too."""
+        """Yields (key, Entry) of all entries, in no particular order. It may run while others write: an entry that is
+        there from the first step to the last is met once. If a stray write has damaged values, Error with EUCLEAN
+        follows after all other entries; iteration over keys has these keys, too."""
         damaged = []
         for key, position in self._positions():
             if position.value != ffi.NULL:
@@ -292,22 +294,22 @@ class Map(MutableMapping[bytes, bytes]):
         check(self._put(lib.TSLAB_MAP_PUT, key, value, epoch, ttl), 'putting a key')
 
     def touch(self, key: Bytes, ttl: Optional[float] = None) -> bool:
-        """Gives an entry so many seconds from now on: whether there is one. Its value stays where it is, so this needs
-        no memory."""
+        """Gives an entry a new lifetime of so many seconds from now. Returns whether there is such an entry. Its value
+        stays where it is, so this needs no memory."""
         key = raw(key)
         r = lib.tslab_map_touch(self._map, key, len(key), ttl_ms(ttl))
         return bool(r != -errno.ENOENT and check(r, 'touching a key') == 0)
 
     def add(self, key: Bytes, delta: int = 1, initial: int = 0, ttl: Optional[float] = None) -> int:
-        """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl` is the lifetime of a
-        counter that this makes. Error with EINVAL where the value was put. get() returns counters as 8 bytes."""
+        """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl` is the lifetime of a counter
+        that this call makes. Error with EINVAL: the value was put. get() returns a counter as 8 bytes."""
         key, value = raw(key), ffi.new('int64_t *')
         check(lib.tslab_map_add(self._map, key, len(key), delta, initial, ttl_ms(ttl), value), 'adding to a key')
         return int(value[0])
 
     def limit(self, key: Bytes, per_second: float, burst: int, cost: int = 1) -> Optional[float]:
-        """Takes tokens from the key's bucket, which gets so many a second and holds up to `burst`: None. Where there are
-        too few: the seconds until there are enough."""
+        """Takes tokens from the key's bucket, which gets so many a second and holds up to `burst`. Returns None, or if
+        there are too few, the number of seconds until there are enough."""
         key, retry_ms = raw(key), ffi.new('uint64_t *')
         r = check(lib.tslab_map_limit(self._map, key, len(key), per_second, burst, cost, retry_ms), 'limiting a key')
         return retry_ms[0] / 1000 if r == 1 else None
@@ -331,8 +333,8 @@ class Map(MutableMapping[bytes, bytes]):
         check(self._put(lib.TSLAB_MAP_REPLACE, key, value, epoch, ttl, version), 'replacing a key')
 
     def delete(self, key: Bytes, version: Optional[int] = None) -> bool:
-        """Deletes a key and frees its entry: whether it was there. With a version, ChangedError where it is of
-        another."""
+        """Deletes a key and frees its entry. Returns whether it was there. With a version: ChangedError if the value
+        has another one."""
         key = raw(key)
         if version is None:
             r = lib.tslab_map_delete(self._map, key, len(key))
@@ -341,11 +343,12 @@ class Map(MutableMapping[bytes, bytes]):
         return bool(r != -errno.ENOENT and check(r, 'deleting a key') == 0)
 
     def claim(self, key: Bytes, epoch: int = EPOCH_CURRENT) -> Optional[Claim]:
-        """The first caller of all that miss a key claims it, and computes its value; wait() is for the others. None where
-        there is a value.
+        """Claims a key, if the key is absent. Of all callers the first one gets the claim, and computes the value; the
+        others call wait(). Returns None if the key has a value.
 
-        replace() with the claim's version fulfils it, delete() with that gives it up; both raise ChangedError where it is
-        no more, since the key was put or deleted meanwhile. A claim ends after 30 seconds, and with its process."""
+        replace() with the claim's version fulfils the claim, delete() with that version gives it up. Both raise
+        ChangedError if the claim is no more, since the key was put or deleted meanwhile. A claim ends after 30 seconds,
+        and with its process."""
         key, version = raw(key), ffi.new('tslab_handle *')
         r = lib.tslab_map_claim(self._map, key, len(key), epoch, version)
         if r == -errno.EEXIST:
@@ -355,8 +358,8 @@ class Map(MutableMapping[bytes, bytes]):
         return Claim(version[0], r == 0)
 
     def wait(self, key: Bytes, version: int, timeout: float = TTL_MAX) -> bool:
-        """Waits until a claim is no more: False where so many seconds are over before. Version 0 stands for any claim.
-        With asyncio, call it in a thread."""
+        """Waits until a claim is no more. Returns False if the time limit in seconds is over before that. Version 0
+        means any claim. With asyncio, call it in a thread."""
         key, end = raw(key), time.monotonic() + timeout
         while True:
             left_ms = max(0, (end - time.monotonic()) * 1000)      # may be math.inf
@@ -377,8 +380,9 @@ class Map(MutableMapping[bytes, bytes]):
     def pop(self, key: Bytes, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
 
     def pop(self, key: Bytes, default: Any = _RAISE) -> Any:
-        """Deletes a key: the value that it had. `default`, or KeyError, where it is absent. Of several that pop a
-        value, one gets it; what others add to a counter is in that value, or in a new counter."""
+        """Deletes a key and returns the value that it had; if it is absent, returns `default` or raises KeyError. Of
+        several callers that pop a value, one gets it. What others add to a counter is in that value, or in a new
+        counter."""
         found = self._find(key, call=lib.take_value)
         if found is not None:
             return found[0]
@@ -399,7 +403,7 @@ class Map(MutableMapping[bytes, bytes]):
         raise KeyError('the map is empty')
 
     def setdefault(self, key: Bytes, default: Bytes = b'') -> bytes:
-        """The value of a key, which is set to `default` where it is absent. All that call it get the same value."""
+        """Returns the value of a key, and sets it to `default` if it is absent. All callers get the same value."""
         while True:
             value = self.get(key)
             if value is not None:
@@ -408,12 +412,13 @@ class Map(MutableMapping[bytes, bytes]):
                 return bytes(default)
 
     def clear(self) -> None:
-        """Deletes all that is there when it begins, claims and stale values too: so a value that is being computed does
-        not come. One walk; entries that others put meanwhile may stay."""
+        """Deletes all entries that are there when it begins, claims and stale values, too: so a value that is being
+        computed does not come. It walks through the map once; entries that others put meanwhile may stay."""
         check(lib.tslab_map_expire(self._map, lib.TSLAB_MAP_EPOCH_ALL), f'clearing map {self.name!r}')
 
     def expire(self, epoch: int) -> int:
-        """Deletes all entries that are in an epoch: how many. Walks through the whole map; close the epoch first."""
+        """Deletes all entries of an epoch, and returns how many. It walks through the whole map; close the epoch first.
+        """
         return check(lib.tslab_map_expire(self._map, epoch), f'expiring epoch {epoch & 0xff}')
 
     def stats(self) -> MapStats:

@@ -92,8 +92,8 @@ class NearCache:
         return self._opened.pool
 
     def _reopen(self, old: _Opened) -> _Opened:
-        """Opens the pool that has replaced the old one, or the map that was revoked there. Where that fails, the old one
-        will do until the next look."""
+        """Opens the pool that has replaced the old one, or the map that was revoked there. If that fails, the old one
+        is used until the next look."""
         if self._opened is old:
             try:
                 self._opened = _Opened(old.pool.reopen() if old.pool.stale else old.pool, self.name)
@@ -147,8 +147,8 @@ class NearCache:
         return bool(r == 0)
 
     def _ask(self, claims: Dict[bytes, int], answered: Optional[_Answered] = None) -> Dict[bytes, Optional[bytes]]:
-        """The engine's values, in one round trip a server. A claim ends here, whatever happens. `answered` gets each
-        answer; values only where nothing is known that has changed them since."""
+        """Asks the engine for values, in one round trip a server. A claim ends here, whatever happens. `answered` gets
+        each answer; its values are kept only if no change of them is known since."""
         left = dict(claims)
         try:
             pipeline = self.engine.pipeline(transaction=False)

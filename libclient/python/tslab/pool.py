@@ -88,8 +88,8 @@ class Pool:
 
     @property
     def stale(self) -> bool:
-        """Whether the daemon has another arena by now: close this pool, and reopen() it. Where the daemon is gone this
-        asks its successor, if there is one; otherwise it takes one system call."""
+        """Returns whether the daemon has another arena by now: then close this pool, and reopen() it. If the daemon is
+        gone, this asks its successor, if there is one; otherwise it takes one system call."""
         return bool(lib.tslab_stale(self._pool))
 
     @property
@@ -104,7 +104,7 @@ class Pool:
 
     def reopen(self) -> Pool:
         """Opens the same pool once more, with the same arguments, in the arena that the daemon has by now. This one
-        stays open. Errors as open(); ValueError for a private pool, which no daemon has."""
+        stays open. Errors as open(); ValueError: a private pool, which no daemon has."""
         if self._arguments is None:
             raise ValueError('a private pool cannot be opened again: it is shared with forked children only')
         return open(**self._arguments)
@@ -119,8 +119,8 @@ class Pool:
         return view.toreadonly() if self._reader else view
 
     def alloc(self, size: int, epoch: int = EPOCH_CURRENT) -> Tuple[int, memoryview]:
-        """Allocates an object of `size` bytes: its handle, and its memory, which is not zeroed. It stays until somebody
-        frees the handle, also when this process dies.
+        """Allocates an object of `size` bytes. Returns its handle, and its memory, which is not zeroed. The object
+        stays until somebody frees the handle, even when this process dies.
 
         TooLargeError (larger than the pool's largest class), FullError (the arena, the system or the pool's limit has
         no memory for it), EpochClosedError, StaleError (the era of `epoch` is over)."""
@@ -138,7 +138,8 @@ class Pool:
 
     @contextlib.contextmanager
     def pending(self, size: int, epoch: int = EPOCH_CURRENT) -> Iterator[Tuple[int, memoryview]]:
-        """An object to be made ready in a `with` block: published at its end, freed where an exception leaves it.
+        """Allocates an object that a `with` block makes ready. It is published at the end of the block, or freed if an
+        exception leaves the block.
 
             with pool.pending(100) as (handle, view):
                 view[:5] = b'hello'
@@ -153,28 +154,28 @@ class Pool:
         self.publish(handle)
 
     def publish(self, handle: int) -> None:
-        """Makes an object everyone's that this thread allocated pending, or any thread of this process shared by
-        share_pending(). NotFoundError where it is neither."""
+        """Publishes an object that this thread allocated pending, or that any thread of this process shared by
+        share_pending(): from then on it belongs to everyone. NotFoundError: it is neither."""
         check(lib.tslab_publish(self._pool, handle), 'publishing an object')
 
     def share_pending(self, handle: int) -> None:
-        """Lets all threads of this process publish or free an object that this thread allocated pending, as is needed
-        where a task goes on in another thread. From then on it is freed only if the process dies, or closes the pool,
-        before it is published. NotFoundError where it is not pending here."""
+        """Lets all threads of this process publish or free an object that this thread allocated pending, for tasks that
+        go on in another thread. From then on the object is freed only if the process dies, or closes the pool, before
+        it is published. NotFoundError: it is not pending here."""
         check(lib.tslab_pending_share(self._pool, handle), 'sharing an object')
 
     def put(self, data: Bytes, epoch: int = EPOCH_CURRENT) -> int:
-        """Allocates an object that begins with `data`: its handle. A process killed in here leaves nothing behind, and
-        nor does an exception. Errors as alloc()."""
+        """Allocates an object that begins with `data`, and returns its handle. A process that is killed in here leaves
+        nothing behind, nor does an exception. Errors as alloc()."""
         data = raw(data)
         found = lib.put_object(self._pool, data, len(data), epoch)
         check(found.error, f'allocating {len(data)} bytes')
         return int(found.handle)
 
     def get(self, handle: int) -> memoryview:
-        """An object's memory, as large as its class; not a copy. It is good until somebody frees the handle: later the
-        view may show another object. In a pool opened as a reader it is read-only. StaleError where the handle names no
-        live object. Needs no record, so a forked child need not attach."""
+        """Returns an object's memory, as large as its class; not a copy. The view is good until somebody frees the
+        handle; later it may show another object. In a pool opened as a reader it is read-only. StaleError: the handle
+        names no live object. Needs no record, so a forked child need not attach."""
         found = lib.get_object(self._pool, handle)
         check(found.error, 'an object')
         return self._view(found)
@@ -188,12 +189,12 @@ class Pool:
         return bytes(ffi.buffer(copy, n))
 
     def free(self, handle: int) -> None:
-        """Frees an object of any process. StaleError where somebody did before: of several one succeeds."""
+        """Frees an object of any process. StaleError: somebody freed it before; of several callers one succeeds."""
         check(lib.tslab_free(self._pool, handle), 'freeing an object')
 
     def alloc_batch(self, size: int, n: int, epoch: int = EPOCH_CURRENT) -> List[int]:
-        """Allocates up to n objects: their handles; fewer where memory ran out on the way. Errors as alloc() where
-        there is not even one."""
+        """Allocates up to n objects and returns their handles: fewer if memory ran out on the way. Errors as alloc(),
+        if there is not even one."""
         handles = ffi.new('tslab_handle[]', n)
         done = check(lib.tslab_alloc_batch(self._pool, size, epoch, handles, n), f'allocating {size} bytes')
         return list(ffi.unpack(handles, done))
@@ -209,8 +210,8 @@ class Pool:
         check(lib.tslab_drain(self._pool))
 
     def reap(self) -> int:
-        """Private pools: gives back the slots that dead children held, and frees the objects that they had pending: how
-        many children those were. BusyError while another process is at control work."""
+        """Private pools: gives back the slots that dead children held, and frees their pending objects. Returns how
+        many children that were. BusyError: another process does control work."""
         return check(lib.tslab_reap(self._pool))
 
     # Roots
@@ -222,8 +223,8 @@ class Pool:
         return int(handle[0])
 
     def root_set(self, name: str, handle: int, expected: int = 0) -> None:
-        """Sets a root to `handle` where it is `expected`, 0 for absent; ChangedError where it is not. A pool has room
-        for 64 names, and each is used for good by its first set (Error with ENOSPC)."""
+        """Sets a root to `handle` if it is `expected` (0: absent); otherwise ChangedError. A pool has room for 64
+        names, and each is used for good by its first set (Error with ENOSPC)."""
         check(lib.tslab_root_set(self._pool, _root_name(name), expected, handle), f'root {name!r}')
 
     # Epochs. Control calls enter the daemon and wait for its answer: they raise DaemonError where there is none,
@@ -262,9 +263,9 @@ class Pool:
         return int(epoch[0])
 
     def epoch_advance_from(self, expected: int) -> Tuple[bool, int]:
-        """As epoch_advance(), but only while `expected`, as epoch_current() told it, is current: whether this call
-        advanced, and the epoch that is current now. Of several workers that expect the same epoch one advances. A
-        control call."""
+        """Advances as epoch_advance() does, but only while `expected`, as epoch_current() returned it, is current.
+        Returns whether this call advanced, and the epoch that is current now. Of several workers that expect the same
+        epoch one advances. A control call."""
         epoch = ffi.new('uint32_t *')
         advanced = check(lib.tslab_epoch_advance_from(self._pool, expected, epoch), 'advancing the epoch')
         return advanced > 0, int(epoch[0])
@@ -298,13 +299,13 @@ class Pool:
         check(lib.tslab_epoch_close(self._pool, epoch, flags), f'closing epoch {epoch & 0xff}')
 
     def epoch_ref(self, epoch: int) -> None:
-        """Takes a reference to an open epoch for this process: it keeps nothing open, and tells the last process to
-        give its own back that it is the last. References nest; a dead process has none, a forked child begins with
-        none. EpochClosedError, StaleError."""
+        """Takes a reference to an open epoch for this process. It keeps nothing open: it lets the last process that
+        gives its reference back know that it is the last. References nest; a dead process has none, a forked child
+        begins with none. EpochClosedError, StaleError."""
         check(lib.tslab_epoch_ref(self._pool, epoch), f'epoch {epoch & 0xff}')
 
     def epoch_unref(self, epoch: int) -> int:
-        """Gives a reference back: how many processes still have any. NotFoundError where this one has none."""
+        """Gives a reference back. Returns how many processes still have any. NotFoundError: this process has none."""
         return check(lib.tslab_epoch_unref(self._pool, epoch), f'epoch {epoch & 0xff}')
 
     def epoch_refs(self, epoch: int) -> int:

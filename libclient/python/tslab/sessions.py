@@ -91,8 +91,8 @@ class SessionStore(Store):
             self._put(key, value, Map.put, key, value, EPOCH_CURRENT, self.lifetime)
 
     def replace(self, session: Key, version: int, value: bytes) -> None:
-        """As set(), where the value is of this version, 0 for absent; ChangedError where it is not. So no change is lost
-        that was made since get_version()."""
+        """Sets the value as set() does, if the present value has this version (0: it is absent); otherwise
+        ChangedError. So no change is lost that was made since get_version()."""
         key = encoded(session)
         if self._behind:
             self._use(self._behind.replace, key, version, memoryview(value).tobytes())
@@ -107,9 +107,9 @@ class SessionStore(Store):
                                              f'a session may have {self.size_max}') from None
 
     def touch(self, session: Key) -> bool:
-        """Begins a session's lifetime anew: whether it is there. Its value stays as it is, also where others change it
-        meanwhile. Where that cannot be done, as in a forked child that finds no daemon, the lifetime stays as it was,
-        which is logged: a request that only reads does not fail."""
+        """Begins a session's lifetime anew. Returns whether the session is there. Its value stays as it is, also if
+        others change it meanwhile. If that cannot be done, as in a forked child that finds no daemon, the lifetime
+        stays as it was, and that is logged: a request that only reads does not fail."""
         key = encoded(session)
         if self._behind:
             return self._use(self._behind.touch, key)
