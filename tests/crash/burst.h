@@ -1,9 +1,9 @@
 #pragma once
 /*
- * A worker that spends its time in operations of several steps: it allocates many objects at once, does
- * not look at them, and frees them at once, so that caches are filled and flushed all the time. Its
- * objects are in an epoch that nobody closes: every one of them is live until its worker frees it. Their
- * handles are in memory that outlives the worker, for the next one to go on with.
+ * A worker that spends its time in operations of several steps: it allocates many objects at once, does not look at
+ * them, and frees them at once, so that caches are filled and flushed all the time. Its objects are in an epoch that
+ * nobody closes: each is live until its worker frees it. Their handles are in memory that outlives the worker, so that
+ * the next worker goes on with them.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Workers that claim keys of a map, and are killed at random. Each notes in memory that outlives it which keys it
- * holds: a worker that gets a claim finds no other that lives and holds it.
+ * Workers that claim keys of a map, and are killed at random. Each notes the keys that it holds, in memory that
+ * outlives it. A worker that gets a claim checks that no other live worker holds that key.
  */
 #include <stdatomic.h>
 #include <sys/types.h>

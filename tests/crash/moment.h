@@ -1,7 +1,8 @@
 #pragma once
 /*
- * Moments of a traced operation, beside a real daemon: between two of them nobody else could see a
- * difference. They are in front of a system call, past one, and past each write to the arena's metadata.
+ * Moments of a traced operation, with a real daemon. Between two moments that follow each other no other process could
+ * see a difference. There is a moment before each system call, one after it, and one after each write to the arena's
+ * metadata.
  *
  *      walk_begin(&walk, &trace, &arena, &daemon);
  *      while (walk_next(&walk) && !is_there(&walk.moment))
@@ -9,9 +10,9 @@
  *      ...
  *      walk_end(&walk);
  *
- * The child's mapping of the metadata is read-only meanwhile, so that each write shows; the tracer lets it
- * through. The daemon stands still but for calls that wait for it: it runs no work of its own in between,
- * and the same operation has the same moments each time.
+ * The child's mapping of the metadata is read-only meanwhile, so that each write shows; the tracer lets it through. The
+ * daemon is stopped, except during calls that wait for it. So it does no work of its own in between, and the same
+ * operation has the same moments each time.
  */
 #include <sys/types.h>
 

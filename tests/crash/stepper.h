@@ -1,8 +1,7 @@
 #pragma once
 /*
- * Another process, which runs on, an instruction at a time: each one of its program and of libsystemd, which calls it
- * back. Other libraries run at full speed from where they are called to where they return; they store nothing
- * into an arena but texts.
+ * Runs another process on, one instruction at a time: each instruction of its program, and of libsystemd, which calls
+ * the program back. Other libraries run at full speed until they return; they store nothing into an arena but texts.
  */
 #include <stdbool.h>
 #include <stdint.h>

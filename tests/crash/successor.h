@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The next daemon on an arena, by the engine itself: it takes over, and goes on until nothing is left to be done. It
- * may die on its way, after any of the stores by which it changes the arena: shm is built with SHM_STEP for that.
+ * The next daemon on an arena, played by the engine itself: it takes over, and goes on until nothing is left to do. It
+ * may die on the way, after any of the stores by which it changes the arena: shm is built with SHM_STEP for that.
  */
 #include <stdbool.h>
 #include <stdint.h>

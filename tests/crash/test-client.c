@@ -1,13 +1,13 @@
 /*
- * Death of a client, and its standing still, at every moment of the real library's operations beside a real
- * tslabd: attaching, opening, closing, threads that begin and end, slabs that run short. Moments are those of
- * tests/crash/moment.h, at which others could see a difference. A child goes through the operation once, to
- * find them. For each it is done anew, and killed there: once when the daemon has seen all that it did, once
- * before. All that it had must come back, and nothing of others change. Or it stands still there: others go on
- * meanwhile, and wait for nothing, and it too goes on afterwards.
+ * A client dies, or is stopped, at every moment of the real library's operations with a real tslabd: attaching,
+ * opening, closing, threads that begin and end, slabs that run short. The moments, at which others could see a
+ * difference, are those of tests/crash/moment.h. A child goes through the operation once, to find them. For each moment
+ * the operation is done anew, and the child is killed there: once after the daemon has seen all that the child did, and
+ * once before. All memory that it held must come back, and nothing of other processes may change. Or the child is
+ * stopped there: others go on meanwhile, and wait for nothing, and then the child goes on, too.
  *
- * In every run some moments of each operation; with TSLAB_TEST_FULL=1 all of them, and an instruction at a
- * time, to see that there are no others. TSLAB_TEST_OPERATION=NAME: this operation alone.
+ * Every run tries some moments of each operation. With TSLAB_TEST_FULL=1 it tries all of them, and also goes an
+ * instruction at a time, to see that there are no others. TSLAB_TEST_OPERATION=NAME: this operation alone.
  */
 #include <tslab.h>
 

@@ -1,6 +1,6 @@
 /*
- * A process is killed when it has changed a map, and not yet counted that: its record names the map, and has nothing
- * else. The daemon counts the map anew.
+ * A process is killed after it has changed a map, and before it has counted the change: its record names the map, and
+ * holds nothing else. The daemon counts the map anew.
  */
 #include <tslab_map.h>
 

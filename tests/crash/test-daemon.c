@@ -1,8 +1,8 @@
 /*
- * Death of the daemon at every instruction: the real tslabd goes through a request, or through its work
- * after a death or a wake, an instruction at a time. When one has changed the arena, the test copies the
- * arena as the next daemon would find it. Each copy is taken over and must be clean; also where the next
- * daemon dies in taking over, after any store of its own, and the one after it goes on.
+ * The daemon dies at every instruction: the real tslabd goes through a request, or through its work after a death or a
+ * wake, one instruction at a time. After each instruction that changed the arena, the test copies the arena, as the
+ * next daemon would find it. A next daemon takes each copy over, and it must be clean. This must hold even if that
+ * daemon dies in taking over, after any store of its own, and one more daemon goes on.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
  * The daemon is killed over and over, and clients with it, while others allocate, free and have epochs closed.
  *
- * Each worker has objects in two places. Everyone closes the epochs of the rotation and nobody revokes
- * them: each of their objects stays, byte for byte, until it is freed, and the worker in a dead worker's
- * place goes on with its objects. Others are in an epoch that the worker leases, and it alone uses and
+ * Each worker has objects in two places. Some are in epochs of the rotation, which all workers close and nobody
+ * revokes: each of these objects stays, byte for byte, until it is freed. The worker that replaces a dead one goes on
+ * with the dead worker's objects. Other objects are in an epoch that the worker leases, and which it alone uses and
  * revokes: so nobody holds a pointer to a revoked object.
  */
 #include <errno.h>

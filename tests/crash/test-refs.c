@@ -1,9 +1,9 @@
 /*
- * A process dies, or stands still, in the middle of taking or giving back a reference to an epoch. The process that
- * leaves last is told so, whatever era the other one was after; a reference that is noted counts until its process is
+ * A process dies, or is stopped, while it takes or gives back a reference to an epoch. The last process that gives one
+ * back is told so, whichever era the other process was after. A reference that is noted counts until its process is
  * dead.
  *
- * It is met at some instructions of the call; with TSLAB_TEST_FULL=1 at each.
+ * Every run tries some instructions of the call; with TSLAB_TEST_FULL=1 all of them.
  */
 #include <tslab.h>
 

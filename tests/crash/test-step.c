@@ -1,8 +1,8 @@
 /*
- * Death at every instruction: a traced child goes through one operation an instruction at a time. When
- * one has changed the arena, the test copies the arena, as a child that died there would leave it. Each
- * copy is repaired and must be clean. Some children are killed in earnest besides, with
- * TSLAB_TEST_FULL=1 as many as STEPS_MAX allows, up to one at every instruction.
+ * Death at every instruction: a traced child goes through one operation, one instruction at a time. After each
+ * instruction that changed the arena, the test copies the arena, as a child that died there would leave it. Each copy
+ * is repaired and must be clean. Some children are also killed in earnest: with TSLAB_TEST_FULL=1 as many as STEPS_MAX
+ * allows, up to one at every instruction.
  */
 #include <tslab.h>
 

@@ -1,9 +1,9 @@
 /*
- * Stopped at every instruction: a traced child stands still in the middle of an operation, for each
- * instruction that changed the arena and for some between. Everybody else does 10,000 operations of each
- * kind and closes epochs meanwhile, and waits for nothing; then the child goes on and finishes.
+ * Stopped at every instruction: a traced child is stopped in the middle of an operation, after each instruction that
+ * changed the arena and at some between. Meanwhile others do 10,000 operations of each kind and close epochs, and wait
+ * for nothing; then the child goes on and finishes.
  *
- * In every run a few of these moments of each operation; with TSLAB_TEST_FULL=1 all of them.
+ * Every run tries a few of these moments of each operation; with TSLAB_TEST_FULL=1 all of them.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,10 +1,9 @@
 /*
- * Workers under load, killed and stopped at random moments: beside a real daemon, and in a private pool
- * that is reaped. Epochs close meanwhile, with and without revoking. Each published object is noted in memory
- * of the test: at the end those objects live, with the bytes that they were given, and no others but the
- * entries of a map, which evicts. Most of the
- * time workers are busy with bursts, so that one kill in four or so is in the middle of filling or flushing a
- * cache; how many of which sort there were is printed.
+ * Workers under load, killed and stopped at random moments: with a real daemon, and in a private pool that is reaped.
+ * Epochs close meanwhile, with and without revoking. Each published object is noted in memory of the test. At the end
+ * just these objects live, with the bytes that they were given, and the entries of a map, which evicts. Most of the
+ * time workers do bursts, so that about one kill in four is in the middle of filling or flushing a cache; the test
+ * prints how many kills of each kind there were.
  *
  * `test-storm [seed [n]]`, with n kills and stops. TSLAB_TEST_FULL=1: 100,000 of them and more.
  */

@@ -1,6 +1,6 @@
 /*
- * One computation at a time, beside a real daemon: workers miss one key. The process that computes its value is killed
- * again and again; the time until another has the claim is printed.
+ * One computation at a time, with a real daemon: several workers miss one key. The process that computes its value is
+ * killed again and again; the test prints how long it takes until another worker has the claim.
  */
 #include <tslab_map.h>
 

@@ -1,6 +1,6 @@
 /*
- * An epoch is closed under 16 busy threads of 4 processes. On few cores most of them are preempted in the
- * middle of an operation: when it is over they keep no slot and no slab of that epoch, though they go on.
+ * An epoch is closed while 16 threads of 4 processes are busy. On few cores most of them are preempted in the middle of
+ * an operation. After that operation they keep no slot and no slab of the epoch, though they go on.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /*
- * A daemon whose membarrier fails once it has begun, as by a system call filter: it says so, and says it once. Caches
+ * A daemon whose membarrier begins to fail while it runs, as a system call filter can cause: it says so, once. Caches
  * of threads that do not fence for themselves stay.
  */
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
- * A peer sends descriptors of a FUSE file system whose server answers no FUSE_FLUSH: close() of one waits without end.
- * The daemon serves all others meanwhile, also when so many wait that it takes no more, and sockets that linger come.
+ * A peer sends descriptors of a FUSE file system whose server answers no FUSE_FLUSH: closing one of them never ends.
+ * The daemon serves all others meanwhile, even when so many descriptors wait that it takes no more, and when sockets
+ * come that linger.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * A writer that says over and over that all threads have ended and left full caches, or are dead. The daemon goes
- * on with them a few at a time: requests are answered in between. How long its longest step took is printed; no
- * speed matters. The test counts the accesses that a step of the engine makes: shm is built with SHM_STEP here.
+ * A writer says over and over that all threads have ended and left full caches, or are dead. The daemon deals with a
+ * few of them at a time, and answers requests in between. The test prints how long the daemon's longest step took, but
+ * no speed matters: it counts the accesses that a step of the engine makes. shm is built with SHM_STEP here.
  */
 #include <poll.h>
 #include <signal.h>

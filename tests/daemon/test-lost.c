@@ -1,6 +1,6 @@
 /*
- * A process has a file open that looks in /proc like the memory of a pool, on a file system that answers nothing.
- * tslabctl, which looks for clients of a pool without a daemon, says what it would say without that file.
+ * A process has a file open that looks in /proc like the memory of a pool, on a file system that does not answer.
+ * tslabctl looks for clients of a pool without a daemon, and prints the same as it would without that file.
  */
 #include <errno.h>
 #include <fcntl.h>

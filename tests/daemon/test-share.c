@@ -1,5 +1,5 @@
 /*
- * One user takes as much of a pool as possible: another user still attaches, an operator works, and all comes
+ * One user takes as much of a pool as possible. Another user still attaches, an operator can work, and all entries come
  * back when the first user's processes die.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * Work of many slices lets other requests through: each slice is as small as it can be
- * (TSLAB_TEST_SLICES), and a request that was sent after the long ones is answered before them. All are
- * sent while the daemon is stopped, so that no speed matters.
+ * Work of many slices lets other requests through. Each slice is as small as it can be (TSLAB_TEST_SLICES), and a
+ * request that was sent after the long ones is answered before them. All are sent while the daemon is stopped, so that
+ * no speed matters.
  */
 #include <poll.h>
 #include <signal.h>

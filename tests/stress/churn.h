@@ -1,11 +1,11 @@
 #pragma once
 /*
- * Threads that allocate, fill, hand over, check and free objects of mixed sizes and epochs, while
- * another thread advances and closes epochs under them.
+ * Threads that allocate, fill, hand over, check and free objects of mixed sizes and epochs, while another thread
+ * advances and closes epochs.
  *
- * Handles change hands through a table of slots: a thread that exchanges one there owns the handle it got,
- * and frees an object that it did not allocate. An object is written before its handle is put there and not
- * after.
+ * Handles change hands through a table of slots: a thread puts a handle into a slot, and owns the handle that it gets
+ * out. So it frees objects that it did not allocate. An object is written before its handle is put into the table, and
+ * not after.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,26 +1,27 @@
 #pragma once
 /*
- * Histories of calls on one key of a map, and whether some order explains their answers.
+ * Histories of calls on one key of a map, and a check whether some order explains their answers.
  *
- * A history is linearizable if each call can be given one moment between its beginning and its end, such that the
- * calls, in the order of these moments, have the answers that they had. The checker goes through beginnings and ends in
- * the order of time, with the set of all states that are possible by then: which of the calls under way have had their
- * moment, and what the value is. At the end of a call those states are left in which it has had its moment. If none is
- * left, no order explains the answers; otherwise one does, since each state stands for an order that was followed.
+ * A history is linearizable if each call can be given one moment between its beginning and its end, so that the calls,
+ * in the order of these moments, have the answers that they had. The checker goes through beginnings and ends in the
+ * order of time. It keeps the set of all states that are possible by then: the value, and which of the calls under way
+ * have had their moment. At the end of a call it drops the states in which that call has not had its moment. If no
+ * state is left, no order explains the answers. Otherwise some order does, since each state stands for an order that
+ * was followed.
  *
- * A call whose process died has had its moment before that, or never. Each value is put once, so that a value tells
- * which put it is of.
+ * A call whose process died has had its moment before that, or never has it. Each value is put only once, so a value
+ * tells which put it came from.
  *
- * Three things change a key though nobody calls on it:
+ * Three things change a key though no call does:
  *
  *   - Revoking: a value of an epoch that is being revoked is absent from some moment on. As tslab_map.h says, (1) a
  *     change may have been decided on before the value that it replaces was revoked, and come after that; (2) a put
  *     into such an epoch may replace a value, and put it back: the key is absent for a moment.
  *   - Eviction: in a map that evicts, a value is absent from some moment on. It never comes back.
- *   - Time: a value with a lifetime is absent once that is over, by the clock that calls have their times from.
+ *   - Time: a value with a lifetime is absent once that is over, by the clock that also gives the times of the calls.
  *
- * A claim makes no value. It stands until a put or a delete of its key, or the death of its process; another claim
- * succeeds only then.
+ * A claim makes no value. It stands until a put or a delete of its key, or the death of its process; only then does
+ * another claim succeed.
  */
 #include <stdbool.h>
 #include <stddef.h>

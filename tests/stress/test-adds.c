@@ -1,7 +1,7 @@
 /*
- * Sums are exact over kills: processes add to counters and are killed by timers, at random moments. Each keeps an
- * account in memory that outlives it, of adds that it began and of those that were confirmed. An add under way at the
- * kill counts once or not at all.
+ * Sums are exact over kills: processes add to counters and are killed by timers, at random moments. In memory that
+ * outlives it, each process keeps an account of the adds that it began and of those that were confirmed. An add under
+ * way at the kill counts once or not at all.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /*
- * Threads with caches beside a control that advances, closes, freezes, trims and checks all the
- * while. Objects go from thread to thread, each carries a pattern of its own. At the end nothing is
- * lost, nothing doubled, nothing left.
+ * Threads with caches, while control advances, closes, freezes, trims and checks all the time. Objects go from thread
+ * to thread, each with a pattern of its own. At the end nothing is lost or doubled, and nothing is left.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * Pools that are closed while threads that used them are just ending, in every way there is: nothing is
- * touched that is not there any more, and all that the threads held comes back.
+ * Pools are closed while threads that used them are just ending, in every way there is: no thread touches memory that
+ * is gone, and all that the threads held comes back.
  */
 #include "libclient/pool.h"
 

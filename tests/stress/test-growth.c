@@ -1,6 +1,6 @@
 /*
- * Nothing grows with the number of calls: each is repeated beside a daemon, and then both processes have as much
- * memory and as many descriptors as after a tenth of that, and the pool as much memory, with nothing lost.
+ * Nothing grows with the number of calls. Each call is repeated with a daemon. At the end both processes have as much
+ * memory and as many descriptors as after a tenth of the calls, and the pool as much memory, with nothing lost.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,13 @@
 /*
- * Histories of maps: processes call on few keys, are killed inside calls, epochs are revoked beneath them; then a
- * checker says whether some order of the calls explains all answers (tests/stress/history.h). `test-history [FAULT]`
- * Rounds are of several kinds: with revocations, in a map that evicts, with claims, with lifetimes, and with all but
- * revocations.
+ * Histories of maps: processes make calls on few keys and are killed inside calls, while epochs are revoked. Then a
+ * checker finds out whether some order of the calls explains all answers (tests/stress/history.h). There are several
+ * kinds of rounds: with revocations, in a map that evicts, with claims, with lifetimes, and with all but revocations.
  *
- * A fault is planted in what processes do, and the checker has to see it:
+ * `test-history [FAULT]` plants a fault in the processes, which the checker has to see:
  *     torn-get         reads a value and its version apart
  *     blind-replace    ignores the version
- *     kept-get         answers what it got last, where the key was evicted since
- *     shared-claim     takes a claim for its own that another process has
+ *     kept-get         returns the value that it got last, though the key was evicted since
+ *     shared-claim     takes another process's claim for its own
  *     blind-fulfil     ignores the version of its claim
  *     long-life        puts with a longer lifetime than it says
  */

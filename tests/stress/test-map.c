@@ -1,7 +1,7 @@
 /*
- * Maps under threads of several processes: values that carry their checksum, keys of equal hashes,
- * epochs that advance and expire, counters that must lose no update. At the end nothing may be left
- * but the index. `test-map [seed]`
+ * Maps used by threads of several processes: values that carry their checksum, keys of equal hashes, epochs that
+ * advance and expire, and counters, of which no update may be lost. At the end only the index may be left. `test-map
+ * [seed]`
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /*
  * A soak: sessions come and go at full speed in a small pool, for as long as the test runs, and a process is killed
- * each second. At the end the index of the map takes no more than early on, nor do slabs; latency is told, not tested.
- * Beside it stands the time of writes to cache lines that all workers write: where a hypervisor moves processors
- * apart, that time doubles, and latency with it.
+ * each second. At the end the index of the map takes no more than early on, and neither do slabs. Latency is printed,
+ * not tested. So is the time of writes to cache lines that all workers write: if a hypervisor moves processors apart,
+ * that time doubles, and latency with it.
  *
- * The table that it prints is drawn by tests/stress/draw-soak.py. An argument is the number of seconds: bench/ has the
+ * tests/stress/draw-soak.py draws the table that this prints. An argument is the number of seconds: bench/ has the
  * program for its report.
  */
 #include <errno.h>

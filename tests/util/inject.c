@@ -4,12 +4,12 @@
  *      TSLAB_INJECT=count:FILE                 counts all calls by number, in FILE: 512 words of 32 bits
  *      TSLAB_INJECT=NUMBER:FIRST:N:ERROR       call NUMBER fails with ERROR from the FIRST time on, N times
  *
- * A filter (seccomp) raises SIGSYS in place of the calls, and the handler makes them, or fails. The program is traced
- * by nobody, so that LeakSanitizer works. The counts go through forks: a child's calls count with its parent's.
+ * A filter (seccomp) raises SIGSYS in place of the calls, and the handler makes them, or lets them fail. Nothing traces
+ * the program, so LeakSanitizer works. Forks go on with the same counts: a child's calls count with its parent's.
  *
- * Calls that make a thread or a process cannot be made by a handler: they fail always, if at all. A close() that fails
- * has closed, as in Linux, and EPOLL_CTL_DEL has removed; a brk() that fails returns the end of the heap. An fstat(),
- * which no permission concerns, fails with EIO.
+ * A handler cannot make calls that create a thread or a process: if these are to fail, they always fail. A close() that
+ * fails has closed the descriptor, as in Linux, and EPOLL_CTL_DEL has removed it; a brk() that fails returns the end of
+ * the heap. An fstat() fails with EIO, since no permission concerns it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 #pragma once
-/* Children of a test. They do not assert, which would go on as the parent: they return 0, or the line that failed. */
+/*
+ * Children of a test. They do not assert, since a failed assertion would go on as the parent: they return 0, or the
+ * line that failed.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Processes that have nothing from the test that starts them but two pipes: its own program, executed
- * anew with a role and arguments, which are for main() to tell apart.
+ * Processes that have nothing from the test that starts them but two pipes: the test's own program, executed anew with
+ * a role and arguments, which main() tells apart.
  *
  *      Role worker;
  *      role_start(&worker, "worker", daemon.socket);

@@ -1,9 +1,9 @@
 /*
- * Death at every shared access of every map operation: the shm layer is built with SHM_STEP, and the
- * n-th step does not return. Then the test repairs by the notes, as repair does, and the map must hold the
- * old or the new, and the arena no object but the map's.
+ * Death at every shared access of every map operation: the shm layer is built with SHM_STEP, and the n-th step does not
+ * return. Then the test repairs by the notes, as repair does. The map must hold the old value or the new one, and the
+ * arena no other object than the map's.
  *
- * And a revocation at every shared access of a put, of the epoch that its value goes to.
+ * Also a revocation at every shared access of a put. It revokes the epoch of the put's value.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Repair, and the count of free slabs, beside threads that go on: the shm layer is built with SHM_STEP, and in front of
- * each access that judging makes, one at a time, others move the very slots that it is about.
+ * Repair, and the count of free slabs, while threads go on. The shm layer is built with SHM_STEP: before each access of
+ * the check, one at a time, others move the very slots that it checks.
  */
 #include "shm/maintain/repair.h"
 

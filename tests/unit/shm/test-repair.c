@@ -1,4 +1,4 @@
-/* Each rule of repair, on a planted state, as a thread that dies there leaves it. */
+/* Each rule of repair, on a planted state: the state that a thread leaves when it dies there. */
 #include "shm/maintain/repair.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Slabs that a thread emptied are the first that it takes again. */
+/* A thread first takes the slabs again that it emptied. */
 #include "shm/slab/search.h"
 
 #include "shm/arena/client.h"
