@@ -43,7 +43,10 @@ void shm_cache_begin_use(ShmActor *actor, ShmCache *cache) {
         shm_store_rlx(&cache->room, SHM_CACHE_CAPACITY_START); /* ORDER: rlx; ours alone. */
 }
 
-/* A cache takes a 64th of the pool at most, up to CAPACITY_BYTES; a larger one takes a 256th at most. */
+/*
+ * The most bytes of slots that a cache may have: a 64th of the pool, up to CAPACITY_BYTES; or a 256th if that is more,
+ * up to CAPACITY_BYTES_MAX.
+ */
 static uint64_t capacity_bytes_max(const ShmArena *arena) {
         uint64_t size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE;
 

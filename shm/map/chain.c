@@ -112,8 +112,8 @@ static Shape chain_shape(const ShmArena *arena) {
 }
 
 /*
- * How many blocks name all chunks: one at least. All but the last have a chunk less than words, since the last word
- * names the next block.
+ * How many blocks name all chunks: at least one. Each block but the last names one chunk less than it has words, since
+ * its last word names the next block.
  */
 static uint32_t chain_blocks(Shape shape, uint32_t n_chunks) {
         return n_chunks <= shape.n_words ? 1 : (n_chunks - 1 + shape.n_words - 2) / (shape.n_words - 1);

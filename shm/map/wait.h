@@ -5,7 +5,7 @@
  */
 #include "shm/map/trie.h"
 
-/* NULL: the map has no name, so nobody is woken. */
+/* NULL: the map has no name, so that no waiting thread would be woken. */
 uint32_t *shm_wait_word(const ShmTrie *trie, uint64_t hash);
 
 /*

@@ -26,7 +26,7 @@ int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uin
 /* The same, and the actor holds the slab from then on; also to take more slots of a slab that it holds. */
 int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
 
-/* These calls leave the intent as it is: it must name the slab already. 0 or SLAB_E_REFUSED. */
+/* The next four calls leave the intent as it is: it must name the slab already. 0 or SLAB_E_REFUSED. */
 int shm_slab_free_slots(ShmActor *actor, uint32_t slab, uint64_t mask);
 int shm_slab_release(ShmActor *actor, uint32_t slab);
 /* Retires a slab whose class, epoch and era are `key`, an era that is over. Refused if they are others by now. */

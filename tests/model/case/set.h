@@ -6,7 +6,10 @@
 
 #define N_SLABS (64 * 64 + 64)
 
-/* Two of one leaf word; one whose leaf word is beside theirs; one under another word of the middle. */
+/*
+ * A and B are in one leaf word; the leaf word of NEXT is beside theirs; that of FAR is under another word of the middle
+ * level.
+ */
 #define SLAB_A 3
 #define SLAB_B 5
 #define SLAB_NEXT 64
@@ -29,7 +32,7 @@ static void pre_a(void) {
         make_free(SLAB_A);
 }
 
-/* Its bit is set, and for nothing. */
+/* The bit of A is set, though A does not belong in the set. */
 static void pre_a_stale(void) {
         pre_a();
         world_arena.lines[SLAB_A].word = (ShmPair){ 0, SLAB_UNCOMMITTED };
@@ -60,7 +63,7 @@ static void pre_next_far(void) {
         make_free(SLAB_FAR);
 }
 
-/* Changes the word and the free set as claiming and giving back a whole slab do. */
+/* Changes the slab's word, then the free set, as a claim of all slots does, or giving them back. */
 static bool change(unsigned actor, uint32_t slab, SlabState from, SlabState to) {
         ShmActor *a = world_actor(actor);
         SlabWord old = shm_slab_word(&world_arena, slab), new;
@@ -82,7 +85,7 @@ static void give(unsigned actor, uint32_t slab) {
 
 static void take(unsigned actor, uint32_t slab) {
         (void) change(actor, slab, SLAB_FREE, SLAB_UNCOMMITTED);
-        /* Also where another took it: its bit may be stale. */
+        /* This is right even if another actor took the slab: its bit may be stale. */
         shm_set_remove(&world_arena, SHM_SET_FREE, slab);
         shm_actor_intend(world_actor(actor), 0);
 }
@@ -136,7 +139,7 @@ static void give_b_2(void) {
         give(2, SLAB_B);
 }
 
-/* As give_back_a, but leaves a stale bit: nobody removes. */
+/* Like give_back_a(), but leaves a stale bit: it removes nothing. */
 static void give_again_a(void) {
         (void) change(1, SLAB_A, SLAB_FREE, SLAB_UNCOMMITTED);
         world.results[1] = change(1, SLAB_A, SLAB_UNCOMMITTED, SLAB_FREE);
@@ -146,8 +149,8 @@ static void give_again_a(void) {
 }
 
 /*
- * One who has added a slab need not care for others who began to and were stopped: nobody repairs
- * after those, and nobody waits for them.
+ * An actor that has added its slab does not depend on actors that began an add and were stopped: nobody repairs after
+ * those, and nobody waits for them.
  */
 static void post_stopped(unsigned dead) {
         if ((dead & 2) || !world.results[1])
