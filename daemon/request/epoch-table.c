@@ -63,6 +63,7 @@ void request_epoch_label(RequestContext *context, const ProtoRequest *request) {
                 request_refuse_epoch(context->requests, session, context->id, r, label->epoch);
                 return;
         }
+        body.epoch = request_epoch_number(context->requests, label->epoch);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_LABEL;
         reply.epoch_label = &body;
         session_send(session, context->id, &reply);

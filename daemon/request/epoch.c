@@ -115,15 +115,6 @@ static void set_close_wait(CloseWait *wait, const Tslab__EpochClose *close) {
         wait->count = true;
 }
 
-/* The number with its newest era, if the request names none. */
-static uint32_t number_with_era(const ShmArena *arena, uint32_t number) {
-        ShmEpochInfo info;
-
-        return number >> 8 != 0 || shm_epoch_get(arena, number & 0xff, &info)
-                       ? number
-                       : shm_epoch_number(info.id, info.era);
-}
-
 static void log_close_request(const RequestContext *context, const Tslab__EpochClose *close,
                               uint32_t number) {
         Trail trail;
@@ -158,7 +149,7 @@ void request_epoch_close(RequestContext *context, const ProtoRequest *request) {
                 free(job);
                 return;
         }
-        *job = (CloseJob){ .requests = requests, .number = number_with_era(&pool->arena, close->epoch) };
+        *job = (CloseJob){ .requests = requests, .number = request_epoch_number(requests, close->epoch) };
         log_close_request(context, close, job->number);
         job->wait = (CloseWait){
                 .epoch = close->epoch & 0xff,

@@ -46,6 +46,14 @@ void request_refuse_epoch(const Requests *requests, Session *session, uint64_t i
         }
 }
 
+uint32_t request_epoch_number(const Requests *requests, uint32_t number) {
+        ShmEpochInfo info;
+
+        return number >> 8 != 0 || shm_epoch_get(&requests->pool->arena, number & 0xff, &info)
+                       ? number
+                       : shm_epoch_number(info.id, info.era);
+}
+
 int request_reopen_for_reading(int memfd) {
         char path[32];
         int fd;

@@ -85,5 +85,8 @@ void request_refuse_memory(Session *session, uint64_t id);
 void request_refuse_epoch(const Requests *requests, Session *session, uint64_t id, int error,
                           uint32_t number);
 
+/* The number with its newest era, if it names none. */
+uint32_t request_epoch_number(const Requests *requests, uint32_t number);
+
 /* A descriptor that cannot write, and that only this user could reopen for writing; or a negative errno. */
 int request_reopen_for_reading(int memfd);

@@ -120,7 +120,8 @@ CtlExit verb_epoch_label(char **args, size_t n_args) {
         r = r ?: admit_label(label.label);
         r = r ?: ask_daemon(&connection, &request, NULL, NULL, &reply);
         if (r == CTL_DONE && arg_json) {
-                json_object *o = json_epoch_number(label.epoch);
+                /* an older daemon does not say which era it was */
+                json_object *o = json_epoch_number(reply->epoch_label->epoch ?: label.epoch);
 
                 json_add_string(o, "label", label.label);
                 output_json(o);

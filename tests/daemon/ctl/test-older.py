@@ -11,7 +11,7 @@ import threading
 import ctl_case
 from ctl_case import Case, Played, field, hello, reply
 
-HELLO, EPOCH_LIST, STATS, CLIENTS, TRIM, CHECK, ROOTS = 16, 24, 32, 33, 34, 35, 36
+HELLO, EPOCH_LIST, EPOCH_LABEL, STATS, CLIENTS, TRIM, CHECK, ROOTS = 16, 24, 28, 32, 33, 34, 35, 36
 
 def epochs(number):
     return b''.join(field(number, field(1, i) + field(2, 1) + field(3, 1) + field(6, int(i == 0)) + field(7, 2) +
@@ -39,7 +39,7 @@ class Older(Played):
 
     def __init__(self, path, **bodies):
         self.bodies = {CLIENTS: FIRST_CLIENTS, EPOCH_LIST: epochs(1),
-                       TRIM: field(1, 0), CHECK: field(1, 1), ROOTS: b'',
+                       TRIM: field(1, 0), CHECK: field(1, 1), ROOTS: b'', EPOCH_LABEL: b'',
                        STATS: bodies.get('stats', FIRST_STATS)}
         self.known = set(self.bodies) - set(bodies.get('unknown', ()))
         super().__init__(path)
@@ -114,6 +114,7 @@ class Others(OlderCase):
         self.assertEqual(self.json('roots'), [])
         self.assertTrue(self.json('check')['ok'])
         self.assertEqual(self.json('trim')['reclaimed_bytes'], 0)
+        self.assertEqual(self.json('epoch', 'label', '3:2', 'x')['epoch'], 3 + (2 << 8))
         for verb in ('stats', 'status', 'epoch list', 'clients', 'list', 'roots', 'check', 'trim', 'metrics',
                      'top --once -d 0.1'):
             self.assertNotEqual(self.text(*verb.split()), '', verb)
@@ -121,8 +122,8 @@ class Others(OlderCase):
     def test_refused(self):
         """One line names the request that the daemon does not know."""
         self.older()
-        for verb in ('map', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'epoch label 0 x',
-                     'maps', 'maps set m --ttl 1'):
+        for verb in ('map', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'maps',
+                     'maps set m --ttl 1'):
             self.refused(1, 'is it older than this tslabctl', *verb.split())
 
 

@@ -351,6 +351,8 @@ class Verbs(Case):
         self.assertEqual(self.json('epoch', 'list')[5]['label'], 'long "jobs"')
         self.assertRegex(self.text('epoch', 'list'), r'\n +5:1 +open +- .*  long "jobs"\n')
         self.assertEqual(self.json('epoch', 'label', '5:1', '--', '--json')['label'], '--json')
+        self.assertEqual(self.json('epoch', 'label', '5', 'x'),
+                         {'epoch': 5 + (1 << 8), 'id': 5, 'era': 1, 'label': 'x'})
         self.text('epoch', 'label', '5', 'für später')
         self.assertEqual(self.json('epoch', 'list')[5]['label'], 'für später')
         self.text('epoch', 'label', '5', '')
