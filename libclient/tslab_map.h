@@ -140,7 +140,8 @@ struct tslab_map_options {
  * -EUCLEAN     the root of that name is no map; or the control or attach error of that name
  * -ENOSPC      64 named roots have been used; no epoch can be spared
  * -ENOMEM, -ENOBUFS, -ESHUTDOWN (the epoch of the maps was closed just now), the attach errors, and
- * the control errors of <tslab.h>, -EBUSY and -EPERM among them
+ * the control errors of <tslab.h>, -EBUSY and -EPERM among them. Where operators alone may reserve epochs
+ * (TSLAB_OPERATORS_ONLY), -EPERM for the first map, unless one of them has run "tslabctl epoch reserve maps".
  */
 int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                    const struct tslab_map_options *options);

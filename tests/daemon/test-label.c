@@ -1,7 +1,9 @@
 /* Labels of epochs, given by one client and seen by others; readers give none. */
 #include <errno.h>
-#include <tslab.h>
+#include <tslab_map.h>
+#include <unistd.h>
 
+#include "tests/util/ctl.h"
 #include "tests/util/small-daemon.h"
 #include "tests/util/test.h"
 
@@ -37,10 +39,41 @@ static void test_label_bad_epoch(void **state) {
         tslab_close(pool);
 }
 
+static int open_map_as_nobody(const DaemonFixture *daemon, uint64_t allowed) {
+        struct tslab_map *map;
+        struct tslab *pool;
+        int r;
+
+        if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+                return 1;
+        if (tslab_open(&pool, daemon->socket, NULL) != 0)
+                return 2;
+        r = tslab_map_open(&map, pool, "sessions", NULL);
+        if (!allowed)
+                return r == -EPERM ? 0 : 3;
+        return r == 0 && tslab_map_put(map, "key", 3, "value", 5, TSLAB_EPOCH_CURRENT) == 0 ? 0 : 4;
+}
+
+/* Where writers may not reserve epochs, an operator does it for their maps. */
+static void test_label_of_maps(void **state) {
+        DaemonFixture strict;
+
+        (void) state;
+        if (geteuid() != 0)
+                skip();
+        daemon_start(&strict, (const char *[]){ "--size=1M", "--mode=0666", "--operators-only",
+                                                "--log-level=err", NULL });
+        daemon_child(open_map_as_nobody, &strict, false);
+        assert_int_equal(ctl_run(&strict, NULL, "epoch", "reserve", "maps"), 0);
+        daemon_child(open_map_as_nobody, &strict, true);
+        daemon_stop(&strict);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_label_seen_by_reader),
                 cmocka_unit_test(test_label_bad_epoch),
+                cmocka_unit_test(test_label_of_maps),
         };
 
         return cmocka_run_group_tests(tests, small_daemon_setup, small_daemon_teardown);
