@@ -71,6 +71,12 @@ class Objects(unittest.TestCase):
             self.assertRaises(tslab.StaleError, self.pool.free, garbage)
         self.assertRaises(OverflowError, self.pool.free, -1)
 
+    def test_texts(self):
+        """The C library's would tell of disks and objects that are remote."""
+        for number in (errno.EPERM, errno.EACCES, errno.EUSERS, errno.EDQUOT, errno.EREMOTE, errno.EIDRM,
+                       errno.EPROTONOSUPPORT):
+            self.assertNotIn(os.strerror(number), str(tslab.errors.error(number)))
+
     def test_sizes(self):
         self.assertRaises(tslab.TooLargeError, self.pool.alloc, 4097)
         with self.assertRaises(tslab.Error) as caught:

@@ -80,6 +80,13 @@ _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.ETIMEDOUT: (DaemonError, 'the daemon did not answer in time'),
     errno.EUCLEAN: (ReplacedError, 'the daemon has another arena by now'),
     errno.EBADF: (ClosedError, 'it was closed'),
+    errno.EPERM: (Error, 'the daemon does not let this process do that'),
+    errno.EACCES: (Error, 'no permission to use the socket or, without reader=True, to write'),
+    errno.EUSERS: (Error, 'all records of threads, or all entries for processes, are taken'),
+    errno.EDQUOT: (Error, 'this user has nearly all records, entries or connections'),
+    errno.EREMOTE: (Error, 'the daemon is of another pid namespace'),
+    errno.EIDRM: (Error, 'the index of the maps was revoked'),
+    errno.EPROTONOSUPPORT: (Error, 'the daemon or its arena is of another version'),
 }
 
 
