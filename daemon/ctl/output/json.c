@@ -1,5 +1,10 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/output/json.h"
+#include "proto/cleanup.h"
+#include "proto/text.h"
 
 json_object *json_new_object(void) {
         return must(json_object_new_object());
@@ -26,8 +31,17 @@ void json_add_bool(json_object *object, const char *name, bool value) {
         json_add(object, name, must(json_object_new_boolean(value)));
 }
 
+/* Paths are any bytes, and JSON is UTF-8. */
+static json_object *json_new_text(const char *text) {
+        size_t size = strlen(text) + 1;
+        _cleanup_(proto_freep) char *clean = must(malloc(size));
+
+        proto_text_clean(clean, size, text);
+        return must(json_object_new_string(clean));
+}
+
 void json_add_string(json_object *object, const char *name, const char *value) {
-        json_add(object, name, must(json_object_new_string(value ?: "")));
+        json_add(object, name, json_new_text(value ?: ""));
 }
 
 void json_append(json_object *array, json_object *value) {
@@ -36,5 +50,5 @@ void json_append(json_object *array, json_object *value) {
 }
 
 void json_append_string(json_object *array, const char *value) {
-        json_append(array, must(json_object_new_string(value ?: "")));
+        json_append(array, json_new_text(value ?: ""));
 }

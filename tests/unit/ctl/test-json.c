@@ -11,6 +11,7 @@
 
 #include "daemon/ctl/advice/hints.h"
 #include "daemon/ctl/output/json-reply.h"
+#include "daemon/ctl/output/json.h"
 #include "proto/cleanup.h"
 
 static void json_putp(json_object **object) {
@@ -46,6 +47,17 @@ static void assert_epoch_names(json_object *epoch) {
         assert_members(epoch, json_type_string, (const char *const[]){ "state", "label", NULL });
         assert_members(member(epoch, "older"), json_type_int,
                        (const char *const[]){ "slabs", "live_objects", NULL });
+}
+
+/* As of a path, which is any bytes. */
+static void test_json_text_is_utf8(void **state) {
+        _cleanup_(json_putp) json_object *o = json_new_object(), *array = json_new_array();
+
+        (void) state;
+        json_add_string(o, "socket", "/tmp/\xff\"\x1b\xc3\xa4/\xc3");
+        assert_text(o, "socket", "/tmp/?\"?\xc3\xa4/?");
+        json_append_string(array, "\xed\xa0\x80");
+        assert_string_equal(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PLAIN), "[\"???\"]");
 }
 
 static void test_json_epoch_values(void **state) {
@@ -311,6 +323,7 @@ static void test_hints_find_bounded(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_json_text_is_utf8),
                 cmocka_unit_test(test_json_epoch_values),
                 cmocka_unit_test(test_json_stats_names),
                 cmocka_unit_test(test_json_check_names),
