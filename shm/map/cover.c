@@ -28,13 +28,15 @@
 
 void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t prefixes_size) {
         uint64_t seal = shm_leaf_seal(handle);
-
-        *object = (ShmCover){
+        const ShmCover cover = {
                 .magic = SHM_COVER_MAGIC,
                 .until = { .monotonic_ms = seal, .real_ms = seal },
                 .epoch = epoch,
                 .prefixes_size = prefixes_size,
         };
+
+        /* One who looks for the cover that was here before may be reading. */
+        shm_racy_copy(object, &cover, sizeof(cover));
 }
 
 int shm_cover_load(const ShmArena *arena, uint64_t handle, ShmCover *ret) {

@@ -3,6 +3,8 @@
 #include "tests/util/test.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -533,10 +535,50 @@ static void test_names(void **state) {
         assert_null(tslab_near_close(NULL));
 }
 
+static atomic_bool reader_ends;
+
+static void *read_on(void *userdata) {
+        Fixture *f = userdata;
+        char buffer[8];
+        tslab_handle claim;
+
+        while (!reader_ends) {
+                ssize_t n = tslab_near_get(f->other, "k", 1, buffer, sizeof(buffer), 0, &claim);
+
+                if (n == -ENOENT)
+                        (void) tslab_near_fill(f->other, "k", 1, claim, "v", 1, 0);
+        }
+        return NULL;
+}
+
+/* The slot of a cover that was is the next one's, while a reader may still look at it. */
+static void test_covers_beside_reader(void **state) {
+        Fixture *f = *state;
+        pthread_t reader;
+        int r;
+
+        reader_ends = false;
+        assert_int_equal(pthread_create(&reader, NULL, read_on, f), 0);
+        for (int i = 0; i < 300; i++) {
+                /* -EBUSY: the reader gives memory back, as a call of a private pool does now and then */
+                while ((r = tslab_near_begin(f->near, NULL, 0)) == -EBUSY)
+                        (void) usleep(100);
+                assert_int_equal(r, 0);
+                assert_int_equal(cover_for(f, COVER_MS), 0);
+                (void) usleep(200);
+                while ((r = tslab_near_end(f->near)) == -EBUSY)
+                        (void) usleep(100);
+                assert_int_equal(r, 0);
+        }
+        reader_ends = true;
+        assert_int_equal(pthread_join(reader, NULL), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_nothing_is_kept_without_a_cover, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_copies, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_covers_beside_reader, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_an_answer_behind_a_change_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_program_asks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_answer_for_all, setup, teardown),
