@@ -67,7 +67,9 @@ static int connection_error(int r, const ProtoReply *reply) {
                 return -ECONNRESET;
         if (r == PROTO_E_REFUSED)
                 return reply->error < 0 && reply->error >= -4095 ? reply->error : -EPROTO;
-        return r > 0 ? -EPROTO : r;
+        if (r == -ENOTDIR || r == -ELOOP) /* on the way to the socket */
+                return -ENOENT;
+        return r > 0 || r == -EPROTOTYPE ? -EPROTO : r;
 }
 
 static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply **ret_reply) {

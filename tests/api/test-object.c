@@ -1,9 +1,13 @@
 #include <tslab.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "tests/util/test.h"
 
@@ -365,10 +369,36 @@ static void test_prefault(void **state) {
         tslab_close(pool);
 }
 
+/* Paths at which there is something else than the socket of a daemon. */
+static void test_open_other_paths(void **state) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char folder[] = "/tmp/tslab-open-XXXXXX", path[sizeof(folder) + 16];
+        struct tslab *pool;
+        int fd;
+
+        (void) state;
+        assert_non_null(mkdtemp(folder));
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
+        fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
+        assert_int_equal(listen(fd, 1), 0);
+        assert_int_equal(tslab_open(&pool, address.sun_path, NULL), -EPROTO);
+        assert_int_equal(close(fd), 0);
+        assert_int_equal(tslab_open(&pool, address.sun_path, NULL), -ECONNREFUSED);
+        assert_int_equal(tslab_open(&pool, "/dev/null/socket", NULL), -ENOENT);
+        (void) snprintf(path, sizeof(path), "%s/loop", folder);
+        assert_int_equal(symlink("loop", path), 0);
+        assert_int_equal(tslab_open(&pool, path, NULL), -ENOENT);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(unlink(address.sun_path), 0);
+        assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_version_is_known),
                 cmocka_unit_test(test_open_no_daemon),
+                cmocka_unit_test(test_open_other_paths),
                 cmocka_unit_test(test_create_bad_options),
                 cmocka_unit_test(test_create_own_classes),
                 cmocka_unit_test_setup_teardown(test_alloc_every_size, setup, teardown),
