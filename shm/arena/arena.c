@@ -47,7 +47,7 @@ static uint64_t format_hash(void) {
                 sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
                 sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),       SHM_SLAB_SIZE,
                 SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,    SHM_ENTRY_FORMAT,
-                sizeof(ShmHolds),
+                sizeof(ShmHolds),   sizeof(ShmMapSweep),
         };
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
