@@ -64,12 +64,18 @@
  * it, is to use it; a get in a pool that was opened with TSLAB_READER does not count. Entries of any size are evicted,
  * counters and buckets, too; an entry that was put just now is not the next to go.
  *
- * Such a map evicts in the same way if the pool has no memory left, with a limit or without one. It evicts entries of
- * the size that is needed, or else all entries of whole slabs, so that a change of sizes does not end in failures. If
- * slabs are shared with objects or other maps, they are not empty when the map's entries are gone: then one put of a
- * new size may evict most of the map, or all of it. A put still fails with -ENOMEM if its memory cannot come from
- * entries of this map: the rest of the pool is objects, other maps' entries, claims, values that other threads are
- * about to put, or slots in caches of threads that are stopped inside a call.
+ * A put into such a map also evicts if the pool has no memory left, whether the map has a limit or not. The entries that
+ * go are those of the largest map of the pool that evicts, or of the put's own map if no other is larger by more than an
+ * eighth. So maps that put much come to have equal shares. A map that needs less than its share loses only what is in
+ * slabs that are emptied for others; a map that does not evict loses nothing. To keep a map to less, give it a limit.
+ *
+ * In its own map, a put evicts entries of the size that it needs, or else all entries of whole slabs, so that a change
+ * of sizes does not end in failures. In another map it evicts all entries of whole slabs. If slabs are shared with
+ * objects, or with entries of maps that do not evict, they are not empty when the entries are gone: then one put of a
+ * new size may evict most of what the evicting maps have, or all of it. If a value is larger than all their entries and
+ * the free memory together, nothing is evicted for it. A put still fails with -ENOMEM if its memory cannot come from
+ * entries of maps that evict: the rest of the pool is objects, entries of other maps, claims, values that other threads
+ * are about to put, or slots in caches of threads that are stopped inside a call.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", which the first map reserves. It grows and
  * shrinks with the entries: it takes at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class
