@@ -6,7 +6,7 @@
  * Invariants
  *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live. It is
  *      done once or not at all, whatever becomes of the leaf, since no other object has a word with this seal. If the
- *      leaf was unlinked meanwhile, the change counts as one from before that, when its call had begun already.
+ *      leaf was unlinked meanwhile, the change counts as one from before the unlinking: its call had begun by then.
  *      shm_map_add_at() does not look the leaf up: beside a delete that is under way it may still find the cell where
  *      others find no key.
  *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two threads that make one, the later one adds to
@@ -251,7 +251,7 @@ static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_n
 /*
  * By the clock of ticks alone, a bucket that holds one token and gets 100 a second would give 55 to 83: it becomes full
  * between two ticks, and loses the tokens that come after that. But the exact clock is not needed if the clock of ticks
- * sees enough tokens, and the bucket will not be full even if this tick is LATE_NS old.
+ * sees enough tokens, and the bucket is not full yet even if this tick is LATE_NS old.
  */
 static bool take_tokens_now(const ShmTrie *trie, const ShmMapRate *rate, uint64_t full_ns,
                             uint64_t *ret_full_ns, uint64_t *ret_wait_ns) {

@@ -32,8 +32,8 @@ typedef struct ShmMapRate {
 } ShmMapRate;
 
 /*
- * 0: the tokens were taken. 1: there are too few, and there will be enough in *ret_wait_ns. Errors and hashes as for
- * shm_map_add().
+ * 0: the tokens were taken. 1: there are too few; if nobody else takes any, there are enough in *ret_wait_ns. Errors
+ * and hashes as for shm_map_add().
  */
 int shm_map_limit(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapRate *rate,
                   uint64_t *ret_wait_ns);

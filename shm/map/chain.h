@@ -22,8 +22,8 @@ extern uint32_t shm_chain_short;
 
 /*
  * The size that the head of a chain needs; 0: key and value are better in one object. `key_size` includes the claim, if
- * there is one. `is_short`: memory is short. Then only whole slabs may be free, and each piece may need one of its own,
- * so there are as few pieces as possible.
+ * there is one. `is_short`: memory is short. Then perhaps only whole slabs are free, and each piece needs one of its
+ * own. So there are as few pieces as possible.
  */
 uint32_t shm_chain_head_size_large(const ShmArena *arena, uint32_t key_size, uint32_t value_size,
                                    bool is_short);

@@ -5,9 +5,9 @@
  *
  * Invariants
  *   1. A program reads a copy after it looked at the cover: the cover holds, and names the copy's epoch. So when the
- *      copy is read, all changes from before the cover's time less the bound have been dropped from the near cache. A
- *      look at the cover after the read would prove nothing: the time may have been over during the read, and have been
- *      moved since.
+ *      copy is read, the near cache has dropped the copies of all keys that were changed before the cover's time minus
+ *      the bound. A look at the cover after the read would prove nothing: the time may have been over during the read,
+ *      and have been moved since.
  *   2. A time that is stored was computed from a moment before. So a thread that is stopped in between stores an
  *      earlier time than it might.
  *   3. The words are changed by compare-and-set from the values that the process stored last. If the slot is another

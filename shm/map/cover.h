@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The cover of a near cache: an object that says the copies of which epoch may be read, which keys they can have, and
- * until when. It lives in that epoch, and is gone when the epoch is revoked.
+ * The cover of a near cache: an object that says which epoch's copies may be read, which keys they can have, and until
+ * when. It lives in that epoch, and is gone when the epoch is revoked.
  *
  * The time is on two clocks, and both must agree. Nobody sets CLOCK_MONOTONIC, but it stands still while the system is
  * suspended; CLOCK_REALTIME is set ahead then, before any program runs. To read the coarse kind of both costs less than

@@ -24,7 +24,10 @@
 #define SHM_LEAF_SETTLED (UINT64_C(1) << 63) /* in `expires`: the end is over, and no touch moves it */
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
-/* Key and value follow, in this order. Only a sealed word has padding before it. */
+/*
+ * Key and value follow, in this order. There is padding between the key and a sealed word, or a ShmClaim; the stale
+ * value of a claim is behind the ShmClaim.
+ */
 typedef struct ShmMapLeaf {
         uint64_t hash;
         uint64_t expires; /* sealed: milliseconds of the pool's clock, and SHM_LEAF_SETTLED; 0: never */
@@ -83,7 +86,7 @@ static inline bool shm_leaf_is_whole(uint64_t leaf, uint64_t word) {
         return shm_trie_is_leaf(word ^ shm_leaf_seal(leaf));
 }
 
-/* Reads the sealed word of a leaf that has one. False: the sizes fit no such leaf. */
+/* For a cell, a chain or a claim: checks the sizes, and loads a chain's first word. False: no leaf has such sizes. */
 static inline bool shm_map_view_word(ShmMapView *view) {
         const ShmMapLeaf *head = &view->head;
 

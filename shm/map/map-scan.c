@@ -190,7 +190,7 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         r = fate == LOOK_AGAIN ? SHM_TRIE_E_CHANGED : shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
                 before.n_words = scan->n_words;
-                /* The word has changed since the decision: look at it again. */
+                /* The word, or the end of the leaf, has changed since the decision: look at it again. */
                 *scan = before;
                 return 0;
         }

@@ -19,10 +19,7 @@ typedef struct ShmMapOptions {
         uint32_t evict; /* ShmMapEvict */
 } ShmMapOptions;
 
-/*
- * A reader that was held up may see parts of a later change. shm_map_options() notices that, for callers to which it
- * matters.
- */
+/* A reader that was held up may see parts of a later change. Callers to which that matters use shm_map_options(). */
 static inline ShmMapOptions shm_map_options_look(const ShmTrieRoot *root, uint32_t version) {
         const ShmMapOptionSets *sets = &root->options;
         uint32_t i = version & 1, value = shm_load_acq(&sets->value[i]); /* ORDER: acq; before the version. */

@@ -77,8 +77,8 @@ static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
 }
 
 /*
- * The word at the cursor has changed, or is frozen. Moves the cursor to the end of the path, and helps to end a
- * removal.
+ * The word at the cursor has changed, or is frozen. If it is frozen, helps to end the removal; then moves the cursor to
+ * the end of the path.
  */
 static int look_again(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
         bool was_frozen = c->frozen, found = false;

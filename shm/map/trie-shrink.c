@@ -40,8 +40,9 @@
  *      thread whose delete made it sparse. The thread may drop that note after it has put a leaf of the same hash: the
  *      node then has as many leaves as before, unless other threads deleted some. Those threads saw the node sparse,
  *      too, and have notes of their own.
- *   6. The note of a kept path has not the deleted leaf's handle, but that of two versions before, with a kind that no
- *      object has. The leaf's slot may be in use again: so nobody takes it for a slot that the thread has in hand.
+ *   6. The note of a kept path does not name the deleted leaf, since the leaf's slot may be in use again. It has the
+ *      handle of two versions before, with a kind that no object has. So nobody takes the slot for one that the thread
+ *      has in hand.
  *
  * Who may do what: any writer begins a removal. A writer that meets a frozen word ends the removal itself before it
  *   changes the word, so it waits for nobody. Readers read through frozen words.
@@ -251,10 +252,7 @@ int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret
         return r == SHM_TRIE_E_CHANGED ? 0 : r;
 }
 
-/*
- * Finds the word above the cursor's node, without another look at the nodes on the way. False: the node is no longer
- * there.
- */
+/* Finds the word above the cursor's node, and looks for no removals on the way. False: the node is no longer there. */
 static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret) {
         trie_begin(trie, &ret->above, c->hash);
         if (trie_load(trie, &ret->above) != 0)

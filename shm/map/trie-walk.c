@@ -7,9 +7,9 @@
  *   1. An inner node is linked once, at the end of the path of the hashes below it, and never again after it was
  *      unlinked (shm/map/trie-shrink.c). A word is sealed with the handle of its node (shm/map/trie-word.h): a
  *      compare-and-set that was decided on before the node was removed fails, whatever the slot holds by then.
- *   2. Hash and key of a leaf never change after it is linked; sealed words in it may (shm/map/leaf.h). A leaf that is
- *      replaced or deleted is unlinked first, then freed. A handle that left the trie never comes back, since tags do
- *      not repeat. There is one exception: a leaf that a stale leaf replaced may come back, before anybody frees it
+ *   2. Apart from its sealed words (shm/map/leaf.h), a leaf never changes after it is linked. To replace or delete a
+ *      leaf, a thread unlinks it first, then frees it. A handle that left the trie never comes back, since tags do not
+ *      repeat. There is one exception: a leaf that a stale leaf replaced may come back, before anybody frees it
  *      (put_back()).
  *   3. A leaf moves only along the path of its hash, and stays linked while it moves. Downward: one compare-and-set
  *      puts an inner node that holds the leaf in place of the leaf. Upward: one compare-and-set puts the leaf in place
@@ -26,8 +26,8 @@
  *      guard of a live thread names it. So a thread fills a leaf or a node under a note, and changes a word under a
  *      guard on its node. A word that was read counts only if its node is live after that.
  *   8. A stale object is not linked. A leaf may go stale between its writer's look at the tag and the compare-and-set.
- *      The writer looks again before it frees the leaf that was replaced, and if so links that one again: the key is
- *      absent only for a moment.
+ *      So the writer looks again before it frees the leaf that was replaced. If the new leaf is stale, it links the
+ *      replaced one again: the key is absent only for a moment.
  *
  * Who may do what: any process that can read the arena walks. Writers change words, with their own actor, outside any
  *   operation, with at most three notes at a time.

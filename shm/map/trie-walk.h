@@ -22,7 +22,7 @@ static inline const ShmTrieLevel *trie_level(const ShmTrie *trie, uint32_t depth
         return &trie->levels[depth < trie->n_levels ? depth : trie->n_levels];
 }
 
-/* Whether nodes of this depth are ever removed. The depth counts the nodes from the root down to their words. */
+/* Whether nodes of this depth are ever removed. The depth is the number of inner nodes from the first one to this. */
 static inline bool trie_is_removable(const ShmTrie *trie, uint32_t depth) {
         return depth > trie->n_fixed && depth <= trie->n_levels;
 }

@@ -878,7 +878,7 @@ FAULTS = [
     ('clear: an entry goes as one that is over, and was touched', 'map-claim/clear-touch', 'shm/map/map-scan.c',
      'return shm_map_set_end(ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;', 'return END;'),
     ('clear: what was put just now is passed over', 'map-claim/clear-fulfil', 'shm/map/map-scan.c',
-     '''                /* The word has changed since the decision: look at it again. */
+     '''                /* The word, or the end of the leaf, has changed since the decision: look at it again. */
                 *scan = before;
 ''', ''),
     ('clear: of two that clear, both count an entry', 'map-claim/clear-clear', 'shm/map/map-scan.c',
