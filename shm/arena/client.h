@@ -69,8 +69,8 @@ void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 /* Frees the entry. The client's records must be free. */
 void shm_client_remove(ShmArena *arena, uint32_t client);
 /*
- * shm_client_hold() notes that the client has references to this era of an epoch, and to no other era of that id;
- * shm_client_release_hold(), that it has none to any era of the id. One thread of the client at a time calls them.
+ * shm_client_hold() notes that the client has references to this era of an epoch, and to no other era of that id.
+ * shm_client_release_hold() notes that it has none to any era of the id. One thread of the client at a time calls them.
  * shm_client_count_holders() counts the clients with references to that era. Clients that left or died have none,
  * though their entries may not be free yet.
  */

@@ -6,7 +6,7 @@
  *
  * Invariants
  *   1. Only a record with an even seq is found. Its owner may begin an operation at any moment: the freeze that follows
- *      is the handshake. This is only a hint whom to freeze.
+ *      is the handshake. This is only a hint which records to freeze.
  *
  * Who may do what: the maintainer reads, and writes nothing into the arena.
  *

@@ -37,7 +37,7 @@ static inline uint64_t shm_clock_exact_ns(const ShmArena *arena) {
         return shm_clock_of(arena, CLOCK_MONOTONIC);
 }
 
-/* Corrects the offset after a suspension, which CLOCK_MONOTONIC does not count. Any writer calls it, each second. */
+/* Corrects the offset after a suspension, which CLOCK_MONOTONIC does not count. Some writer calls this each second. */
 static inline void shm_clock_renew(const ShmArena *arena) {
         uint64_t *offset_ms = &arena->header->expiry.boot_offset_ms;
         /* The later clock is read first: a pause between the two does not move the pool's forward. */

@@ -305,7 +305,10 @@ int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const 
         return r;
 }
 
-/* Halves the capacity, and frees all slots but n. If frees go past the cache, they still do so afterwards. */
+/*
+ * Frees all slots but n, then halves the capacity, if that is not too small. If frees go past the cache, they still do
+ * so afterwards.
+ */
 static void cache_halve(ShmActor *actor, ShmCache *cache, uint32_t n) {
         uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
 
