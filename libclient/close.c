@@ -109,8 +109,8 @@ static void wait_operations(struct tslab *pool, uint32_t n_records) {
 }
 
 /*
- * A barrier in all threads of this process. Membarrier may fail, for one if a system call filter was loaded since it
- * was registered. Then taking a page away does the same: the kernel interrupts all processors that these threads run
+ * A barrier in all threads of this process. Membarrier may fail, for example if a system call filter was loaded since
+ * it was registered. Then taking a page away does the same: the kernel interrupts all processors that these threads run
  * on.
  */
 static void close_barrier(void) {

@@ -24,6 +24,6 @@ int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_r
 
 /*
  * If the daemon hung up: connects to its successor, and sets pool->stale if that one has another arena, or gave this
- * process up. Under control_lock. A forked child that has not attached only asks which arena it is.
+ * process up. Under control_lock. A forked child that has not attached only asks which arena the daemon has.
  */
 void connection_look(struct tslab *pool);

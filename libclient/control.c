@@ -98,8 +98,8 @@ static void control_unlock(struct tslab *pool) {
 }
 
 /*
- * 0 or -ENOMEM. Most calls use only the first few of its 480 KiB. calloc() would overwrite all pages that malloc() has
- * given out before, and they would stay in each process that ever made such a call.
+ * 0 or -ENOMEM. It has 480 KiB, of which most calls use only the first few pages. calloc() would overwrite all pages
+ * that malloc() has given out before, and they would stay in each process that ever made such a call.
  */
 static int maintain_new(ShmActor *control, ShmMaintain **ret) {
         ShmMaintain *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -194,14 +194,14 @@ bool control_sweep(ShmActor *control) {
         return true;
 }
 
-/* True: no sweep is left, or all are over that had been asked for at the time of `asked`. */
+/* True: no sweep is left, or all sweeps are over that were asked for when `asked` was read. */
 static bool is_swept(const ShmArena *arena, uint64_t asked) {
         const ShmMapSweeps *sweeps = &arena->header->sweeps;
 
         return (int64_t) (sweeps->ended - asked) > 0 || !shm_map_sweeps_due(arena, sweeps);
 }
 
-/* Does the rest of a sweep, with others' control work between its slices. If that takes too long, the rest is left. */
+/* Sweeps on, with others' control work between its slices, until all is done or others have the lock for too long. */
 static void sweep_rest(struct tslab *pool, uint64_t asked) {
         const struct timespec rest = { .tv_nsec = SWEEP_SLICE_USEC * 1000 };
         uint64_t deadline = proto_deadline(CLOSE_WAIT_USEC);

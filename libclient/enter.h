@@ -85,7 +85,8 @@ static inline bool pool_is_spare(const struct tslab *pool, const ThreadState *th
 }
 
 /*
- * Private pools, which have no daemon for this: ends a freeze that waited for this thread, unless another is doing so.
+ * Private pools, which have no daemon for this: ends a freeze that waited for this thread, unless somebody else does
+ * control work.
  */
 void pool_thaw(struct tslab *pool);
 
@@ -101,7 +102,7 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
                 pool_thaw(pool);
 }
 
-/* Private pools: does the work for which a daemon would be woken, unless another thread does it. */
+/* Private pools: does the work for which a daemon would be woken, unless somebody else does control work. */
 void pool_run_deferred_slow(struct tslab *pool);
 /* Private pools: deletes expired entries for a short time, if that is due. */
 void pool_run_expiry_slow(struct tslab *pool);

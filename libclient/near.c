@@ -240,7 +240,7 @@ static int lease_epoch(struct tslab_near *near) {
         return tslab_epoch_lease(near->map->pool, label, &near->lease);
 }
 
-/* If the control call fails, with -EBUSY for one, the lease stays: the next end or beginning gives it back. */
+/* If the control call fails, for example with -EBUSY, the lease stays: the next end or beginning gives it back. */
 static int give_lease_back(struct tslab_near *near) {
         int r = near->lease ? tslab_epoch_close(near->map->pool, near->lease, TSLAB_CLOSE_REVOKE) : 0;
 

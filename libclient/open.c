@@ -171,8 +171,8 @@ static int finish_attach(struct tslab *pool) {
 }
 
 /*
- * After a daemon did not answer, others do not ask for a while: otherwise each thread would wait for its whole time
- * limit.
+ * If a daemon did not answer, no thread asks it again for a while: otherwise each would wait for its whole time limit,
+ * one after the other.
  */
 static int attach_child(struct tslab *pool) {
         PoolLocal *local = pool->local;

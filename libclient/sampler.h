@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Samples of allocations, with the calls that they came from, for `tslabctl leaks`: if TSLAB_SAMPLE=N is in the
- * environment, each Nth allocation of this process is noted in a memfd that the daemon keeps. Such a process takes the
- * slow path for all its calls; others pay nothing.
+ * Samples of allocations, with their call stacks, for `tslabctl leaks`: if TSLAB_SAMPLE=N is in the environment, each
+ * Nth allocation of this process is noted in a memfd that the daemon keeps. Such a process takes the slow path for all
+ * its calls; others pay nothing.
  */
 #include "libclient/pool.h"
 

@@ -207,7 +207,7 @@ struct tslab_map_info {
  * Copies a value out as tslab_map_get() does, and describes its entry (unless ret_info is NULL). It does so even if the
  * buffer is too small, so that the caller can make it large enough. On other failures *ret_info is as it was.
  *
- * With TSLAB_MAP_STALE in ret_info->accept the call also takes an expired value, for as long as the map keeps it
+ * With TSLAB_MAP_STALE in ret_info->accept the call also copies an expired value, as long as the map keeps it
  * (tslab_map_options.stale_ms) and nothing has taken its place: a claim does not count as such, see tslab_map_claim().
  * Counters are not kept.
  *
@@ -293,7 +293,8 @@ int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, 
 
 /*
  * Gives an entry another lifetime, from now on, without changing its value or version. If the process is stopped in
- * this call until after the entry's end, the touch may bring the entry back, unless another value has taken its place.
+ * this call until after the entry's end, the touch may bring the entry back, unless a value or a claim has taken its
+ * place.
  *
  * -ENOENT      no such key
  * -EROFS, -EIDRM and the attach errors
@@ -514,10 +515,10 @@ struct tslab_map_statistics {
 };
 
 /*
- * Returns the counts of a map, without a walk over its entries. They may lack changes that others are making. If a
- * process is killed in a change, they may be wrong by that change until the death is repaired: then the map is counted
- * anew. If others change the map during that count, entries and bytes may stay wrong by some of these changes, until
- * the next count.
+ * Returns the counts of a map, without a walk over its entries. They may be wrong by changes that others make at that
+ * time. If a process is killed in a change, they may be wrong by that change until the death is repaired: then the map
+ * is counted anew. If others change the map during that count, entries and bytes may stay wrong by some of these
+ * changes, until the next count.
  *
  * -EINVAL      ret->size is out of range
  * -EIDRM       the map is no more

@@ -67,7 +67,7 @@ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size
 
 /*
  * Gives the answer of the engine to the other workers; `value` NULL: it has no such key. `ttl_ms` is as in
- * tslab_map_put_with(), but counts from the claim, so that a copy does not outlive a lifetime that the engine told. The
+ * tslab_map_put_with(), but counts from the claim, so that a copy does not outlive a lifetime that the engine gave. The
  * call ends the claim, even if it fails. With claim 0 it does nothing.
  *
  * -EAGAIN      the key was changed since, the cover was lost, or the lifetime is over: the answer is good for this
