@@ -169,7 +169,7 @@ static void close_pidfd(const struct cmsghdr *control) {
 
 /* Every descriptor ends up in `fds` or closed, even if the rest is wrong. */
 static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *credentials) {
-        bool fits = !(header->msg_flags & MSG_CTRUNC);
+        bool fits = true;
 
         for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control;
              control = CMSG_NXTHDR(header, control)) {
@@ -184,7 +184,10 @@ static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *cred
                         close_pidfd(control);
         }
 
-        return fits ? 0 : PROTO_E_BAD_FDS;
+        if (!fits)
+                return PROTO_E_BAD_FDS;
+        /* The buffer has room for all that a message can bring: this process has no more descriptors. */
+        return header->msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
 /* Whether the next message has descriptors, which stay in the queue. */

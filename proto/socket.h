@@ -94,7 +94,7 @@ int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_f
  * in a pid namespace that we cannot see; they come only after proto_socket_adopt(). On anything but
  * 0, no descriptor stays open. An empty datagram is taken for a hang-up, which it cannot be told
  * from. PROTO_E_AGAIN, PROTO_E_CLOSED, PROTO_E_OVERSIZED (it is gone), PROTO_E_BAD_FDS (more than
- * PROTO_FDS_MAX, or the kernel cut them off), PROTO_E_NO_ROOM; or recvmsg()'s own errors.
+ * PROTO_FDS_MAX), PROTO_E_NO_ROOM; -EMFILE (fewer are left than came; it is gone); or recvmsg()'s own errors.
  */
 int proto_receive(int fd, void *buffer, size_t size, size_t *ret_size, ProtoFds *ret_fds,
                   struct ucred *ret_credentials);

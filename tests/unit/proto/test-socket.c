@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -184,6 +185,27 @@ static void test_receive_too_many_fds(void **state) {
                 }
                 assert_int_equal(proto_socket_adopt(f->b, false), 0);
         }
+}
+
+/* The datagram is gone, none of its descriptors stays open, and the connection works. */
+static void test_receive_emfile(void **state) {
+        Fixture *f = *state;
+        struct rlimit limit, short_limit;
+        size_t n;
+        int r;
+
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        short_limit = limit;
+        short_limit.rlim_cur = (rlim_t) dup(2) + 1; /* for one of the two */
+        assert_int_equal(proto_close((int) short_limit.rlim_cur - 1), -1);
+        send_raw(f->a, "x", 1, 2);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &short_limit), 0);
+        r = receive(f->b, &n);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(r, -EMFILE);
+        assert_int_equal(n, 0);
+        send_raw(f->a, "x", 1, 2);
+        assert_int_equal(receive(f->b, &n), 0);
 }
 
 static void test_send_full(void **state) {
@@ -577,6 +599,7 @@ int main(void) {
                 TEST(test_receive_empty),
                 TEST(test_receive_oversized),
                 TEST(test_receive_too_many_fds),
+                TEST(test_receive_emfile),
                 TEST(test_send_full),
                 TEST(test_credentials),
                 TEST(test_receive_closes_pidfd),
