@@ -143,6 +143,10 @@ static char process_state(pid_t pid) {
         return end && end[1] == ' ' && end[2] ? end[2] : '?';
 }
 
+static bool is_of_systemd(const char *path) {
+        return !strncmp(path, SYSTEM_DIR "/", sizeof(SYSTEM_DIR));
+}
+
 static CtlExit complain_silence(const char *path) {
         char pool[PROTO_POOL_NAME_MAX + 1], process[48] = "";
         pid_t pid = 0;
@@ -156,7 +160,7 @@ static CtlExit complain_silence(const char *path) {
                         "the daemon at %s, process %d, does not answer: it was stopped, and 'kill -CONT %d' lets it "
                         "go on; programs use the pool meanwhile",
                         path, (int) pid, (int) pid);
-        if (!strncmp(path, SYSTEM_DIR "/", sizeof(SYSTEM_DIR)))
+        if (is_of_systemd(path))
                 return complain(
                         "the daemon at %s%s does not answer; programs use the pool meanwhile. 'journalctl "
                         "TSLAB_POOL=%s' may tell why, and 'systemctl restart tslabd@%s.service' keeps the objects",
@@ -217,17 +221,56 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
         }
 }
 
-static CtlExit complain_open(const char *path, int r, const ProtoReply *reply) {
-        char start[HOW_TO_START_SIZE] = "";
+/* The socket was removed, or is another's by now. */
+static CtlExit complain_hidden(const char *path, const char *trouble, pid_t pid) {
+        char pool[PROTO_POOL_NAME_MAX + 1];
 
-        if (r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED)
-                how_to_start(start, path);
+        connection_pool_name(pool, sizeof(pool), path);
+        if (is_of_systemd(path))
+                return complain(
+                        "%s %s, though the daemon, process %d, lives; programs go on with the pool, and "
+                        "'systemctl restart tslabd@%s.socket' keeps the objects",
+                        trouble, path, (int) pid, pool);
+        return complain(
+                "%s %s, though the daemon, process %d, lives; programs go on with the pool. While one of them has "
+                "it open, end that daemon, and go on with 'tslabd --pool %s --adopt PID' of that program",
+                trouble, path, (int) pid, pool);
+}
+
+static CtlExit complain_absence(const char *path, const char *trouble) {
+        char start[HOW_TO_START_SIZE];
+        pid_t pid;
+
+        if (proto_served(path, &pid) == PROTO_SERVED_YES && pid > 0)
+                return complain_hidden(path, trouble, pid);
+        how_to_start(start, path);
+        return complain("no daemon: %s %s; %s", trouble, path, start);
+}
+
+/* systemd holds the socket, and each daemon that it starts for a connection ends at once. */
+static bool is_unstartable(const char *path) {
+        pid_t pid;
+
+        return is_of_systemd(path) && proto_served(path, &pid) == PROTO_SERVED_NO;
+}
+
+static CtlExit complain_start(const char *path) {
+        char pool[PROTO_POOL_NAME_MAX + 1];
+
+        connection_pool_name(pool, sizeof(pool), path);
+        return complain("the daemon at %s does not start; 'systemctl status tslabd@%s.service' says why",
+                        path, pool);
+}
+
+static CtlExit complain_open(const char *path, int r, const ProtoReply *reply) {
+        if ((r == PROTO_E_CLOSED || r == -ETIMEDOUT) && is_unstartable(path))
+                return complain_start(path);
         switch (r) {
         case -ENOENT:
         case -ENOTDIR:
-                return complain("no daemon: there is no %s; %s", path, start);
+                return complain_absence(path, "there is no");
         case -ECONNREFUSED:
-                return complain("no daemon: nobody listens at %s; %s", path, start);
+                return complain_absence(path, "nobody listens at");
         case -EACCES:
         case -EPERM:
                 return complain_access(path);

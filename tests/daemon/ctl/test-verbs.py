@@ -172,6 +172,17 @@ class Reach(Case):
         client.process.wait()
         self.refused(1, "'tslabd --pool lost'", '--pool', 'lost', 'status')
 
+    def test_hidden(self):
+        """Somebody removed the socket of a daemon that lives: a second daemon would be refused."""
+        daemon = self.start('web')
+        for remedy in ('there is no', 'nobody listens at'):
+            if remedy == 'there is no':
+                os.unlink(daemon.path)
+            else:
+                self.dead_socket('web')
+            self.refused(1, [remedy, f'process {daemon.process.pid}, lives', 'tslabd --pool web --adopt'],
+                         '--pool', 'web', 'status')
+
     def test_dead(self):
         self.dead_socket('web')
         self.refused(1, ['no daemon', 'nobody listens at', 'web.sock', 'systemctl start tslabd@web.socket'],
