@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/request/epoch-info.h"
 #include "daemon/request/request.h"
 #include "proto/text.h"
 #include "shm/arena/client.h"
-#include "shm/arena/root.h"
-#include "shm/cache/lookup.h"
 #include "shm/epoch/epoch-close.h"
-#include "shm/map/map.h"
 
 #define LOOK_SLICE 1024U /* slabs */
 
@@ -41,16 +39,6 @@ static void look_job_free(LookJob *job) {
 void close_looks_free(Requests *requests) {
         while (requests->looks)
                 look_job_free(requests->looks);
-}
-
-/* The indexes of all maps are in the epoch that the root names. */
-static bool is_of_maps(const ShmArena *arena, uint32_t number) {
-        uint64_t handle;
-        ShmMaps maps;
-
-        return shm_root_get(arena, SHM_MAPS_ROOT, &handle) == 0 &&
-               shm_object_copy(arena, handle, 0, &maps, sizeof(maps)) == 0 && maps.magic == SHM_MAPS_MAGIC &&
-               maps.epoch == number;
 }
 
 static void fill_counts(const LookJob *job, Tslab__EpochCloseReply *close, Tslab__ClassCount *counts,
@@ -92,7 +80,7 @@ static void fill_users(const LookJob *job, Tslab__EpochCloseReply *close, LookTe
         close->over = info.era != job->number >> 8;
         open = !close->over && info.state == SHM_EPOCH_OPEN;
         close->current = info.current && open;
-        close->maps = (open || job->revoke) && is_of_maps(arena, job->number);
+        close->maps = (open || job->revoke) && epoch_is_of_maps(arena, job->number);
         if (close->over)
                 return;
         proto_text_clean(texts->label, sizeof(texts->label), info.label);

@@ -2,6 +2,9 @@
 
 #include "proto/text.h"
 #include "shm/arena/client.h"
+#include "shm/arena/root.h"
+#include "shm/cache/lookup.h"
+#include "shm/map/map.h"
 
 static Tslab__EpochState proto_epoch_state(ShmEpochState state) {
         switch (state) {
@@ -18,6 +21,15 @@ static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
         ShmClientInfo client;
 
         return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid ?: -1 : 0;
+}
+
+bool epoch_is_of_maps(const ShmArena *arena, uint32_t number) {
+        uint64_t handle;
+        ShmMaps maps;
+
+        return shm_root_get(arena, SHM_MAPS_ROOT, &handle) == 0 &&
+               shm_object_copy(arena, handle, 0, &maps, sizeof(maps)) == 0 && maps.magic == SHM_MAPS_MAGIC &&
+               maps.epoch == number;
 }
 
 static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
@@ -56,5 +68,6 @@ void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *
                 infos->infos[infos->n].refs =
                         shm_client_count_holders(arena, shm_epoch_number(epoch.id, epoch.era));
                 infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
+                infos->infos[infos->n].maps = epoch_is_of_maps(arena, shm_epoch_number(epoch.id, epoch.era));
         }
 }

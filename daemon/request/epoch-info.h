@@ -1,5 +1,7 @@
 #pragma once
 /* Epochs as messages of the protocol. */
+#include <stdbool.h>
+
 #include "proto/message.h"
 #include "shm/epoch/epoch.h"
 #include "shm/stats/stats.h"
@@ -11,6 +13,9 @@ typedef struct EpochInfos {
         char labels[SHM_EPOCHS_MAX][PROTO_LABEL_MAX + 1];
         size_t n;
 } EpochInfos;
+
+/* Whether the indexes of all maps are in the epoch, which a root tells. `number` has the era. */
+bool epoch_is_of_maps(const ShmArena *arena, uint32_t number);
 
 /* The result points into itself, so it must not be moved. */
 void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats);

@@ -243,7 +243,7 @@ class TooLarge(SuggestCase):
     def test_too_large_for_any_map(self):
         self.refused('put 2000000 1')
         self.look()
-        self.assertIn("maps set MAP --value-max=BYTES' raises the limit", '\n'.join(self.json('status')['hints']))
+        self.assertIn("maps set MAP --value-max=BYTES' or '--limit=BYTES' takes them", '\n'.join(self.json('status')['hints']))
         self.refused('put 17000000 1')
         self.look()
         hints = '\n'.join(self.json('status')['hints'])

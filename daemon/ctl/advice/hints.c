@@ -170,11 +170,12 @@ static void look_at_values(Hints *hints, const Tslab__Counters *c, const char *c
 
         add_hint(
                 hints,
-                "%s refused, since their map takes none so large; the largest took %" PRIu64
+                "%s refused, since their map or its limit takes none so large; the largest took %" PRIu64
                 " bytes with its key; %s%s%s",
                 format_count(FORMAT_BUFFER, c->values_too_large, "value of a map was", "values of maps were"),
                 c->values_too_large_bytes, fits ? "'" : "no map takes so many: split them",
-                fits ? command : "", fits ? " maps set MAP --value-max=BYTES' raises the limit" : "");
+                fits ? command : "",
+                fits ? " maps set MAP --value-max=BYTES' or '--limit=BYTES' takes them" : "");
 }
 
 static void look_at_sizes(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
@@ -206,6 +207,12 @@ static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t 
                         number, format_ago(FORMAT_BUFFER, epoch->closed_usec, now_usec),
                         format_count(FORMAT_BUFFER, epoch->live_objects, "object", "objects"),
                         format_bytes(FORMAT_BUFFER, epoch->live_bytes), command);
+        if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->maps)
+                add_hint(
+                        hints,
+                        "epoch %s, of the indexes of all maps, is closed: programs put new keys into maps no "
+                        "more, until there is a new pool",
+                        number);
         if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->current)
                 add_hint(hints,
                          "the current epoch, %s, is closed: allocation in it fails until '%s epoch advance'",

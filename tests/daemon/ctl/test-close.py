@@ -178,7 +178,10 @@ class Mistakes(CloseCase):
         self.assertFalse(self.closed(number))
         self.refused_then_done(['holds the indexes of all maps of the pool: no program can put new keys'],
                                'epoch', 'close', str(number))
+        closed = f'epoch {number}:2, of the indexes of all maps, is closed'
+        self.assertIn(closed, '\n'.join(self.json('status')['hints']))
         self.refused_then_done(['all maps are gone'], 'epoch', 'close', str(number), '--revoke')
+        self.assertNotIn(closed, '\n'.join(self.json('status')['hints']))
 
     def test_leased(self):
         client = self.client(self.start(), VERB_CLIENT)

@@ -250,8 +250,9 @@ static void test_hints_find_each(void **state) {
         counters.values_too_large_bytes = 2000000;
         assert_true(has_hint(&stats, "took 18446744073709551615 bytes; no class can have so many"));
         assert_true(has_hint(&stats, "1 value of a map was refused"));
-        assert_true(
-                has_hint(&stats, "'tslabctl --pool web maps set MAP --value-max=BYTES' raises the limit"));
+        assert_true(has_hint(
+                &stats,
+                "'tslabctl --pool web maps set MAP --value-max=BYTES' or '--limit=BYTES' takes them"));
         assert_true(has_hint(&stats, "the largest took 2000000 bytes with its key"));
         counters.too_large_bytes = 4096;
         assert_true(has_hint(&stats, "took 4096 bytes; 'tslabctl --pool web suggest' says"));
@@ -269,6 +270,9 @@ static void test_hints_find_each(void **state) {
         assert_true(has_hint(&stats, "epoch 3:2 was closed"));
         /* advice never destroys data */
         assert_false(has_hint(&stats, "revoke"));
+        assert_false(has_hint(&stats, "new keys"));
+        epoch.maps = true;
+        assert_true(has_hint(&stats, "epoch 3:2, of the indexes of all maps, is closed"));
         older.live_objects = 9;
         epoch.older = &older;
         assert_true(has_hint(&stats, "earlier eras of epoch 3 still hold 9 objects"));
