@@ -94,7 +94,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
         _cleanup_(proto_closep) int fd = -1;
         int r;
 
-        r = proto_state_file(dir, pool, "lock", &path);
+        r = proto_state_file(dir, pool, PROTO_LOCK_SUFFIX, &path);
         if (r < 0) {
                 log_error(LOG_ERR, r, "could not find the lock of pool %s in %s", pool, dir);
                 return r;

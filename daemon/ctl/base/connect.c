@@ -1,7 +1,9 @@
+#include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/ctl/base/connect.h"
 #include "daemon/ctl/base/lost.h"
@@ -9,6 +11,7 @@
 #include "proto/deadline.h"
 #include "proto/path.h"
 #include "proto/served.h"
+#include "proto/state-file.h"
 
 #define HOW_TO_START_SIZE 240
 #define GROUP_SIZE 64
@@ -73,12 +76,23 @@ static CtlExit find_path(char **ret_path) {
         return CTL_DONE;
 }
 
+/* The lock of a daemon stays. Where there is none, memory of that name is a pool's of another runtime directory. */
+static bool had_daemon(const char *path, const char *pool) {
+        _cleanup_(proto_freep) char *usual = NULL, *dir = NULL, *lock = NULL;
+
+        if (proto_socket_path(pool, &usual) < 0 || strcmp(usual, path) != 0)
+                return true;
+        dir = must(strndup(path, (size_t) (strrchr(path, '/') - path)));
+        return proto_state_file(dir, pool, PROTO_LOCK_SUFFIX, &lock) < 0 || access(lock, F_OK) == 0 ||
+               errno != ENOENT;
+}
+
 static void how_to_start(char *ret, const char *path) {
         char pool[PROTO_POOL_NAME_MAX + 1];
         pid_t client;
 
         connection_pool_name(pool, sizeof(pool), path);
-        client = pool[0] ? lost_client_find(pool) : 0;
+        client = pool[0] && had_daemon(path, pool) ? lost_client_find(pool) : 0;
         if (client > 0)
                 (void) snprintf(
                         ret, HOW_TO_START_SIZE,

@@ -168,6 +168,8 @@ class Reach(Case):
         daemon.process.kill()
         daemon.process.wait()
         self.refused(1, ['nobody listens', f'tslabd --pool lost --adopt {client.process.pid}'], '--pool', 'lost', 'status')
+        with tempfile.TemporaryDirectory() as other:    # where no daemon of that name has been
+            self.refused(1, "'tslabd --pool lost'", '--pool', 'lost', 'status', env={'TSLAB_RUNTIME_DIR': other})
         client.process.kill()
         client.process.wait()
         self.refused(1, "'tslabd --pool lost'", '--pool', 'lost', 'status')
