@@ -48,6 +48,11 @@ CtlExit entries_open(Entries *entries, const char *map, bool writes) {
         if (exit_code)
                 return exit_code;
         r = open_pool(entries, connection.path, writes);
+        if (r == -EPROTONOSUPPORT)
+                return complain(
+                        "the memory of the pool is of another format than this tslabctl, %s, knows: use the "
+                        "tslabctl of the build that its daemon is of",
+                        tslab_version());
         if (r < 0)
                 return complain("cannot open the pool: %s", strerror(-r));
         r = tslab_map_open(&entries->map, entries->pool, map, &options);
