@@ -151,19 +151,22 @@ static bool has_client(const ShmArena *arena, pid_t pid, uint32_t start_time) {
         return false;
 }
 
+static bool is_of_daemon(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0600;
+}
+
 static int check_arena(Search *search, const ShmArena *arena) {
         char pool[SHM_POOL_NAME_SIZE];
         uint32_t start_time;
-        struct stat st;
         int r;
 
         shm_text_copy(pool, arena->header->pool_name, sizeof(pool));
         if (strcmp(pool, search->pool) != 0)
                 return refuse_search(search, -EBADMSG, "the memory of process %d belongs to pool '%s'",
                                      (int) search->pid, pool);
-        if (fstat(arena->fd, &st) < 0)
-                return refuse_unreadable(search, -errno, "the pool's memory");
-        if (st.st_uid != geteuid() || (st.st_mode & 0777) != 0600)
+        if (!is_of_daemon(arena->fd))
                 return refuse_search(search, -EPERM, "the memory of process %d was made by another user",
                                      (int) search->pid);
         r = shm_process_start_time(search->pid, &start_time);
@@ -186,9 +189,10 @@ static int map_arena(Search *search, ShmArena *ret) {
         int r = shm_arena_map(&arena, search->fd, false);
 
         if (r == SHM_ARENA_E_FORMAT)
-                return refuse_search(search, -EBADMSG,
-                                     "tslabd " TSLAB_VERSION
-                                     " does not know the format of the memory of process %d",
+                return refuse_search(search, -EPROTONOSUPPORT,
+                                     "this tslabd, " TSLAB_VERSION
+                                     ", does not know the format of the memory of process %d: start one of "
+                                     "the build that made it, or this one with --fresh to give it up",
                                      (int) search->pid);
         if (r == SHM_ARENA_E_DAMAGED)
                 return refuse_search(search, -EBADMSG, "the memory of process %d is damaged",
@@ -221,19 +225,40 @@ int adopt_arena(ShmArena *ret, const char *pool, pid_t pid) {
         return r;
 }
 
+static void id_text(const uint64_t id[2], char ret_text[ADOPT_ID_SIZE]) {
+        (void) snprintf(ret_text, ADOPT_ID_SIZE, "%016llx%016llx", (unsigned long long) id[0],
+                        (unsigned long long) id[1]);
+}
+
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]) {
-        (void) snprintf(ret_text, ADOPT_ID_SIZE, "%016llx%016llx", (unsigned long long) arena->arena_id[0],
-                        (unsigned long long) arena->arena_id[1]);
+        id_text(arena->arena_id, ret_text);
+}
+
+/* 1: it could be done by a tslabd of the build that made the memory, 0: by none, or a negative errno. */
+static int could_other_adopt(const Search *search, const char *arena_id) {
+        char text[ADOPT_ID_SIZE];
+        uint64_t id[2];
+        int r = shm_arena_read_id(search->fd, id);
+
+        if (r < 0)
+                return r;
+        if (r > 0 || !is_of_daemon(search->fd))
+                return 0;
+        id_text(id, text);
+        return !strcmp(text, arena_id);
 }
 
 /* 1: it could be done, 0: not. Negative errno: want of memory or descriptors, or the like, keeps us from knowing. */
-static int could_adopt(const char *pool, const char *arena_id, pid_t pid) {
+static int could_adopt(const char *pool, const char *arena_id, pid_t pid, bool *ret_known) {
         _cleanup_(search_deinit) Search search = { .pool = pool, .pid = pid, .proc_fd = -1, .fd = -1 };
         char id[ADOPT_ID_SIZE];
         ShmArena arena;
         int r = search_run(&search, &arena);
 
+        *ret_known = r != -EPROTONOSUPPORT;
         switch (r) {
+        case -EPROTONOSUPPORT:
+                return could_other_adopt(&search, arena_id);
         case 0:
                 adopt_id(&arena, id);
                 shm_arena_deinit(&arena);
@@ -250,18 +275,21 @@ static int could_adopt(const char *pool, const char *arena_id, pid_t pid) {
         }
 }
 
-int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first) {
+int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first, bool *ret_known) {
         _cleanup_(close_dir) DIR *dir = opendir("/proc");
         struct dirent *entry;
         unsigned n = 0;
+        bool known;
         int r = 0;
 
         while (dir && r >= 0 && (errno = 0, entry = readdir(dir))) {
                 pid_t pid = atoi(entry->d_name);
 
-                r = pid > 0 ? could_adopt(pool, arena_id, pid) : 0;
-                if (r > 0 && n++ == 0)
+                r = pid > 0 ? could_adopt(pool, arena_id, pid, &known) : 0;
+                if (r > 0 && n++ == 0) {
                         *ret_first = pid;
+                        *ret_known = known;
+                }
         }
         if (r < 0)
                 return r;

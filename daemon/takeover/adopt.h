@@ -5,18 +5,23 @@
  * The process must belong to the daemon's own user, have the pool's memfd open, and stand in the arena's client
  * table with its start time: its number may be another program's by now, and the name of a memfd proves nothing.
  */
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "shm/arena/arena.h"
 
-/* Maps the pool's arena in *ret. Or logs the reason: -ESRCH, -EPERM, -ENOENT, -ENOTUNIQ, -EBADMSG, ... */
+/*
+ * Maps the pool's arena in *ret. Or logs the reason: -ESRCH, -EPERM, -ENOENT, -ENOTUNIQ, -EBADMSG, -EPROTONOSUPPORT
+ * (its format is of another build), ...
+ */
 int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
 
 #define ADOPT_ID_SIZE 33 /* text of 32 digits */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 
 /*
- * How many processes could be adopted from, of those that use the arena with this id; *ret_first is one of them. 0, or
- * a negative errno: it could not be found out.
+ * How many processes could be adopted from, of those that use the arena with this id; *ret_first is one of them.
+ * *ret_known: by this tslabd; else by one that knows the format of the arena. 0, or a negative errno: it could not be
+ * found out.
  */
-int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first);
+int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first, bool *ret_known);

@@ -147,7 +147,8 @@ static int check_nothing_lost(const Pool *pool, const char *left) {
         const Options *options = pool->options;
         pid_t first = 0;
         unsigned n = 0;
-        int r = adopt_count(options->pool, left, &n, &first);
+        bool known = true;
+        int r = adopt_count(options->pool, left, &n, &first, &known);
 
         if (r < 0 && n == 0 && !options->fresh) {
                 log_error(LOG_ERR, r,
@@ -163,6 +164,14 @@ static int check_nothing_lost(const Pool *pool, const char *left) {
                            "pool %s begins empty, as --fresh says; %u processes, such as %d, still use the "
                            "memory of its last daemon, and have to open the pool again",
                            options->pool, n, (int) first);
+        else if (!known)
+                log_fields(
+                        LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
+                        "the last daemon of pool %s has ended, and %u processes, such as %d, still use its "
+                        "memory, of a format that this tslabd, " TSLAB_VERSION
+                        ", does not know: start one of the build that made it with --adopt=%d to go on with it, "
+                        "or this one with --fresh to give it up and begin with an empty pool",
+                        options->pool, n, (int) first, (int) first);
         else
                 log_fields(
                         LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },

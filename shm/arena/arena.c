@@ -254,6 +254,18 @@ static int header_read(int fd, ShmHeader *ret, ShmGeometry *ret_geometry, ShmOff
         return header_check(ret, &st, ret_geometry, ret_offsets);
 }
 
+int shm_arena_read_id(int fd, uint64_t ret_id[2]) {
+        uint64_t start[offsetof(ShmHeader, pool_key) / sizeof(uint64_t)];
+        ssize_t n = pread(fd, start, sizeof(start), 0);
+
+        if (n < 0)
+                return -errno;
+        if (n != sizeof(start) || start[0] != SHM_MAGIC)
+                return SHM_ARENA_E_FORMAT;
+        memcpy(ret_id, start + offsetof(ShmHeader, arena_id) / sizeof(uint64_t), 2 * sizeof(*ret_id));
+        return 0;
+}
+
 int shm_arena_map(ShmArena *ret, int fd, bool read_only) {
         ShmArena arena = { .fd = fd, .wake_fd = -1, .read_only = read_only };
         ShmGeometry geometry;

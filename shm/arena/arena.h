@@ -66,6 +66,9 @@ int shm_cpu_check(void);
  */
 int shm_arena_create(ShmArena *arena, const ShmGeometry *geometry, const char *pool);
 
+/* The id of an arena, of any format; SHM_ARENA_E_FORMAT: it is no arena, or a negative errno. */
+int shm_arena_read_id(int fd, uint64_t ret_id[2]);
+
 /*
  * Maps the arena behind fd. The arena owns fd if this succeeds; if it fails, the caller does. Positive
  * SHM_ARENA_E_* if fd is not an arena of this format. With `read_only` the mapping is PROT_READ.

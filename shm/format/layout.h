@@ -89,7 +89,10 @@ typedef struct ShmHighWater {
 static_assert(sizeof(ShmHighWater) == 41 * 8, "arena format");
 
 typedef struct ShmHeader {
-        /* Written once, by the process that makes the arena, before another process maps it. */
+        /*
+         * Written once, by the process that makes the arena, before another process maps it. Up to arena_id all
+         * formats are alike: a daemon of another one is to know the memory of the last daemon.
+         */
         uint64_t magic;
         uint32_t format_version;
         uint32_t header_size;

@@ -431,6 +431,24 @@ static void test_adopt_or_fresh(void **state) {
         daemon_stop(&daemon);
 }
 
+/* An upgrade: the daemon that follows knows another format, and so cannot take the memory. It must not begin anew. */
+static void test_adopt_other_format(void **state) {
+        DaemonFixture daemon;
+        RawClient self;
+
+        (void) state;
+        start(&daemon);
+        raw_client_open(&self, &daemon, 0);
+        daemon_kill(&daemon);
+        self.arena.header->format_hash++;
+        check_refused(daemon.dir, "--log-level=warning", "start one of the build that made it with --adopt=");
+        check_refused(daemon.dir, adopt_from(getpid()), "start one of the build that made it, or");
+        self.arena.header->format_hash--;
+        adopt(&daemon, getpid());
+        raw_client_close(&self);
+        daemon_stop(&daemon);
+}
+
 /* A daemon that is stopped by hand, and started again. */
 static void test_adopt_after_stop(void **state) {
         DaemonFixture daemon;
@@ -506,6 +524,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_adopt_child_that_did_not_attach),
                 cmocka_unit_test(test_adopt_number_given_anew),
                 cmocka_unit_test(test_adopt_or_fresh),
+                cmocka_unit_test(test_adopt_other_format),
                 cmocka_unit_test(test_adopt_after_stop),
                 cmocka_unit_test(test_adopt_while_it_is_served),
                 cmocka_unit_test(test_adopt_memory_that_a_client_locked),

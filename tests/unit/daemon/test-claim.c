@@ -138,6 +138,7 @@ static void test_claim_arena_long_path(void **state) {
         unsigned n;
         TestArena t;
         pid_t pid, first;
+        bool known;
 
         (void) state;
         test_arena_init(&t, &geometry);
@@ -148,7 +149,7 @@ static void test_claim_arena_long_path(void **state) {
         }
         adopt_id(&t.arena, id);
         assert_int_equal(claim_arena(&claim, &t.arena), 0);
-        assert_int_equal(adopt_count("test-claim", id, &n, &first), 0);
+        assert_int_equal(adopt_count("test-claim", id, &n, &first, &known), 0);
         child_end(pid);
         claim_deinit(&claim);
         test_arena_deinit(&t);
