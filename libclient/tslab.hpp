@@ -320,13 +320,14 @@ class map {
         }
         map(map &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
         map &operator=(map &&other) noexcept {
-                std::swap(raw_, other.raw_);
+                map(std::move(other)).swap(*this);
                 return *this;
         }
         map(const map &) = delete;
         map &operator=(const map &) = delete;
         ~map() { close(); }
 
+        void swap(map &other) noexcept { std::swap(raw_, other.raw_); }
         void close() noexcept { raw_ = tslab_map_close(raw_); }
         /* For the calls of <tslab_map.h>; stays owned. */
         tslab_map *raw() const noexcept { return raw_; }

@@ -243,6 +243,12 @@ void test_map() {
         options.value_max = 100000;
         tslab_cxx::map map(p, "m", &options), other = std::move(map);
         map = std::move(other);
+        CHECK(!other.raw());
+        other = tslab_cxx::map(p, "other");
+        map.swap(other);
+        other = std::move(map); /* the map that it was is closed now, not with `map`, which may outlive the pool */
+        CHECK(!map.raw());
+        map = tslab_cxx::map(p, "m");
         CHECK(map.size_max() == 100000 && !map.get("a") && !map.find("a"));
         map.put("a", "one");
         CHECK(map.get("a") == "one" && !map.find("a")->left && !map.find("a")->is_stale);
