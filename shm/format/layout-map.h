@@ -115,13 +115,14 @@ static_assert(sizeof(ShmMapCensus) == 48, "arena format");
 /* A walk over maps that takes stale entries out, see shm/map/map-sweep.h. Zeros: it has not begun. */
 typedef struct ShmMapSweep {
         uint32_t root; /* the named root that is looked at next */
-        uint32_t opened; /* it names a map, which is swept: */
+        uint8_t opened; /* it names a map, which is swept: */
+        uint8_t miscounted_only; /* not all maps: those in a change of which a thread died */
+        uint8_t done;
+        uint8_t unused;
         ShmTrieScan scan;
         ShmMapCensus census;
-        uint32_t miscounted_only; /* not all maps: those in a change of which a thread died */
-        uint32_t done;
 } ShmMapSweep;
-static_assert(sizeof(ShmMapSweep) == 96, "arena format");
+static_assert(sizeof(ShmMapSweep) == 88, "arena format");
 
 /* One such walk after another. */
 typedef struct ShmMapSweeps {
@@ -130,5 +131,7 @@ typedef struct ShmMapSweeps {
         uint64_t ended; /* `begun` of the last one that ended; another is wanted if `asked` is more */
         uint64_t moved_usec; /* private pools: when a process last did a part of one */
         ShmMapSweep sweep;
+        uint32_t counting; /* deaths in a change of a map, modulo 2^32, when the last walk began */
+        uint32_t counted; /* `counting` of the last one that ended: another is wanted if there were more */
 } ShmMapSweeps;
 static_assert(sizeof(ShmMapSweeps) == 128, "arena format");

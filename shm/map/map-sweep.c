@@ -13,14 +13,6 @@
  */
 #include "shm/map/map-sweep.h"
 
-/* Whether there is a map that is to be counted. */
-static bool is_any_miscounted(const ShmArena *arena) {
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
-                if (shm_map_is_miscounted(arena, i))
-                        return true;
-        return false;
-}
-
 /* The next map that is to be swept. False: there is none. */
 static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
         for (; sweep->root < SHM_ROOTS_MAX; sweep->root++) {
@@ -56,8 +48,13 @@ static bool is_under_way(const ShmMapSweep *sweep) {
         return sweep->root > 0 || sweep->opened;
 }
 
+static uint32_t count_miscounts(const ShmArena *arena) {
+        return (uint32_t) shm_load_rlx(&arena->header->n_miscounts); /* ORDER: rlx; the maintainer's alone. */
+}
+
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps) {
-        return sweeps->asked != sweeps->ended || is_under_way(&sweeps->sweep) || is_any_miscounted(arena);
+        return sweeps->asked != sweeps->ended || is_under_way(&sweeps->sweep) ||
+               sweeps->counted != count_miscounts(arena);
 }
 
 void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {
@@ -65,10 +62,12 @@ void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {
 
         if (!is_under_way(sweep)) {
                 sweeps->begun = sweeps->asked;
+                sweeps->counting = count_miscounts(control->arena);
                 sweep->miscounted_only = sweeps->asked == sweeps->ended;
         }
         if (!shm_map_sweep_step(control, sweep, n))
                 return;
         *sweep = (ShmMapSweep){};
         sweeps->ended = sweeps->begun;
+        sweeps->counted = sweeps->counting;
 }
