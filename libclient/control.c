@@ -45,7 +45,11 @@
 #define THAW_EVERY_MSEC 5 /* where membarrier fails, for one, a freeze stays */
 #define SWEEP_SLICE_USEC 1000
 #define SWEEP_STALE_USEC 1000000 /* a slice follows another sooner than that, unless its process has died */
+#ifdef SHM_STEP
+#define SWEEP_ENTRIES 1
+#else
 #define SWEEP_ENTRIES 256 /* looked at between two looks at the clock */
+#endif
 #define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
 
 static uint64_t owner_word(const struct tslab *pool) {

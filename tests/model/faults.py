@@ -1454,6 +1454,21 @@ FAULTS = [
      'meson:api-sweep/test_others_work_between', 'libclient/control.c',
      '        } while (now < end && shm_map_sweeps_due(control->arena, &sweeps));',
      '        } while (shm_map_sweeps_due(control->arena, &sweeps));'),
+    ('sweeps: one ends what was asked for under way', 'meson:model-map-sweep/revoke', 'shm/map/map-sweep.c',
+     'sweeps->ended = sweeps->begun;', 'sweeps->ended = sweeps->asked;'),
+    ('sweeps: maps that were miscounted under way are counted', 'meson:model-map-sweep/miscounted', 'shm/map/map-sweep.c',
+     'sweeps->counted = sweeps->counting;', 'sweeps->counted = count_miscounts(control->arena);'),
+    ('sweeps: each slice begins anew what it is asked for', 'meson:model-map-sweep/revoke', 'shm/map/map-sweep.c',
+     '        if (!is_under_way(sweep)) {\n', '        if (!is_under_way(sweep) || sweeps->begun != sweeps->asked) {\n'),
+    ('control: the place of a sweep in a map is not kept', 'meson:model-map-sweep/go-on', 'libclient/control.c',
+     '        *place = sweeps;\n', '        if (!sweeps.sweep.opened)\n                *place = sweeps;\n'),
+    ('control: the lock is free before the place of a sweep is kept', 'meson:model-map-sweep/go-on', 'libclient/control.c',
+     '        *place = sweeps;\n', '''        shm_store_rel(&control->arena->header->control_owner.value, 0);
+        shm_fence_sc();
+        *place = sweeps;
+'''),
+    ('control: a sweep that stood still goes on in its map', 'meson:model-map-sweep/stood-still', 'libclient/control.c',
+     'if (rested > SWEEP_STALE_USEC)', 'if (0)'),
     ('reap: a sweep of the dead is left', 'meson:api-sweep/test_reap_ends_sweep', 'libclient/reap.c',
      'control_end_all(pool);', 'control_end(pool);'),
     ('expiry: no slice of a sweep is done', 'meson:api-sweep/test_writers_end_sweep', 'libclient/map-expiry.c',
