@@ -1175,6 +1175,26 @@ FAULTS = [
 ''', '''                (void) shm_actor_unnote(actor, node);
                 (void) shm_object_free(actor, node);
 '''),
+    ('put: no node is taken before the leaf, beside others', 'map-tight/put', 'shm/map/put.c',
+     'if (leaf->evict.for_index && !leaf->node_first)', 'if (0)'),
+    ('put: the node that was taken before the leaf stays', 'map-tight/put-shrink', 'shm/map/put.c',
+     '                (void) shm_object_free(actor, node);\n', ''),
+    ('put: the node that was taken before the leaf is free before it', 'map-tight/put', 'shm/map/put.c',
+     '        r = r ?: leaf_new(actor, trie, key, put, leaf);\n        if (__builtin',
+     '''        if (node)
+                (void) shm_object_free(actor, node);
+        r = r ?: leaf_new(actor, trie, key, put, leaf);
+        if (__builtin'''),
+    ('put: the node that was taken before the leaf stays where there is no leaf', 'map-tight/put-put', 'shm/map/put.c',
+     '__builtin_expect(node != 0, 0)', 'node != 0 && r == 0'),
+    ('put: the node that was taken before the leaf is not noted', 'map-tight/put', 'shm/map/trie-change.c',
+     '&pending, ret_handle, ret_object', 'NULL, ret_handle, ret_object'),
+    ('put: the note of the node that was taken before the leaf stays if it was revoked', 'map-revoke/index-tight',
+     'shm/map/put.c', '''                (void) shm_object_free(actor, node);
+                (void) shm_actor_unnote(actor, node);
+''', '''                if (shm_object_free(actor, node) == 0)
+                        (void) shm_actor_unnote(actor, node);
+'''),
     ('put: entries are evicted before fewer pieces are tried', 'meson:api-map-evict/test_map_evict_memory_short',
      'shm/map/put.c', 'if (*n_evicted == 0 && ', 'if (0 && '),
     ('put: entries are evicted, and fewer pieces would do', 'map-evict/short-get', 'shm/map/put.c',

@@ -91,6 +91,31 @@ static inline void map_entry(unsigned k, char value, uint32_t epoch) {
                             epoch));
 }
 
+/*
+ * Where the index has epoch 1, and slab 0: leaves one empty slab, and one slot for a leaf in a slab of other objects of
+ * epoch 0. A leaf takes the empty slab, which is still in the set of slabs with slots for leaves, before that slot.
+ * Returns how many objects there are in epoch 0; *ret_n: and beside the index.
+ */
+static inline unsigned map_make_tight(unsigned *ret_n) {
+        uint64_t handles[16], handle;
+        unsigned n = 0, n_free = 0;
+        uint32_t slab;
+
+        for (*ret_n = 0; slab_word_state(shm_slab_word(&world_arena, 0)) != SLAB_FULL; ++*ret_n)
+                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_4, 1, NULL, &handle, NULL));
+        while (shm_object_alloc(&world_actors[1], WORLD_SIZE_4, 0, NULL, &handles[n], NULL) == 0)
+                n++;
+        slab = slot_id_slab(shm_handle_slot(handles[n - 5]));
+        for (unsigned i = 0; i < n; i++)
+                if (i == n - 1 || slot_id_slab(shm_handle_slot(handles[i])) == slab) {
+                        map_must(shm_object_free(&world_actors[1], handles[i]));
+                        n_free++;
+                }
+        if (world_arena.header->n_free.value != 1)
+                model_fail("not one slab is empty");
+        return n - n_free;
+}
+
 /* Objects are part of the memory too. Of each slot as many lines as a node has are also written by plain stores. */
 static inline uint8_t *map_line(uint32_t slab, uint32_t slot, uint32_t line) {
         return world_arena.slabs + slab * SHM_SLAB_SIZE + slot * WORLD_SIZE_4 + line * 64;

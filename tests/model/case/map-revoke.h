@@ -368,9 +368,12 @@ static void post_bucket(unsigned dead) {
 /*
  * The index is revoked: it is in epoch 1, values are in epoch 0, where there is an object more
  */
+static unsigned n_beside; /* or so many of them */
+
 static void init_index(uint32_t n_slabs, uint64_t hash_b) {
         map_init(n_slabs, 1, MAP_HASH, hash_b, MAP_HASH);
         world_object(WORLD_SIZE_4, 0);
+        n_beside = 1;
 }
 
 static void pre_index_none(void) {
@@ -424,7 +427,7 @@ static void check_index(unsigned dead, uint64_t n_values, uint64_t n_min, uint64
         check(dead);
         if (map_get_by(&map_tries[MODEL_ACTORS_MAX], 0) != -EIDRM)
                 model_fail("the map is there");
-        n = n_live(0) - 1;
+        n = n_live(0) - n_beside;
         if (dead & 1 ? n < n_min || n > n_max : n != n_values)
                 model_fail("result %d, %lu values", world.results[0], (unsigned long) n);
         if (is_over && world.results[control] != -EIDRM)
@@ -542,6 +545,7 @@ static void init_index_shrink(unsigned n_slabs, unsigned n_beside_root) {
         for (unsigned i = 0; i < n_beside_root; i++)
                 world_object(WORLD_SIZE_4, 1);
         world_object(WORLD_SIZE_4, 0);
+        n_beside = 1;
         map_entry(0, 'o', 0);
         map_entry(1, 'b', 0);
 }
@@ -549,6 +553,24 @@ static void init_index_shrink(unsigned n_slabs, unsigned n_beside_root) {
 static void pre_index_shrink(void) {
         init_index_shrink(5, 3);
         ready(5, 1);
+}
+
+/* b needs a node, for which the put takes a slot before the leaf. */
+static void pre_index_tight(void) {
+        unsigned n_beside_index;
+
+        map_shape = MAP_SHRINKS;
+        map_init(4, 1, MAP_HASH, UINT64_C(1) << 61, 0);
+        map_shape = MAP_FIXED;
+        map_entry(0, 'o', 0);
+        n_beside = map_make_tight(&n_beside_index);
+        ready(4, 1);
+}
+
+static void post_index_tight(unsigned dead) {
+        if (world.results[0] == -ENOMEM)
+                world.results[0] = -EIDRM;
+        post_index_add_to_one(dead);
 }
 
 static void pre_index_shrink_link(void) {
@@ -672,6 +694,7 @@ static const ModelCase model_cases[] = {
         { .name = "index-expire", TWO(pre_index_two, t0_expire_0, post_index_expire, 3), .deaths = 1 },
         { .name = "index-get", TWO(pre_index_two, t0_get, post_index_read, 3), .deaths = 1 },
         { .name = "index-scan", TWO(pre_index_two, t0_scan, post_index_read, 3), .deaths = 1 },
+        { .name = "index-tight", TWO(pre_index_tight, t0_put_b_0, post_index_tight, 3), .deaths = 1 },
         { .name = "index-renewed", MARK(pre_index_renewed, t1_link_c, t_mark, post_index_renewed, 2) },
         { .name = "index-shrink", TWO(pre_index_shrink, t0_delete, post_index_shrink, 3), .deaths = 1 },
         { .name = "index-shrink-late", TWO(pre_index_shrink_late, t0_delete, post_index_shrink, 2), .late = 2 },
