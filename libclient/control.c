@@ -33,6 +33,7 @@
 #include "shm/slab/free-count.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
+#include "shm/arena/clock.h"
 #include "shm/arena/thread.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
@@ -175,12 +176,13 @@ static void empty_idle_caches(struct tslab *pool) {
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
 }
 
+/* By the clock that all time namespaces share. If somebody sets it, one map is begun anew. */
 bool control_sweep(ShmActor *control) {
         ShmMapSweeps *place = &control->arena->header->sweeps, sweeps;
-        uint64_t now = proto_now_usec(), end = now + SWEEP_SLICE_USEC, rested;
+        uint64_t end = proto_deadline(SWEEP_SLICE_USEC), rested;
 
         shm_racy_copy(&sweeps, place, sizeof(sweeps));
-        rested = now - sweeps.moved_usec;
+        rested = shm_now_usec() - sweeps.moved_usec;
         if (rested < SWEEP_SLICE_USEC || !shm_map_sweeps_due(control->arena, &sweeps))
                 return false;
         /*
@@ -189,11 +191,10 @@ bool control_sweep(ShmActor *control) {
          */
         if (rested > SWEEP_STALE_USEC)
                 shm_map_sweep_begin_map(&sweeps.sweep);
-        do {
+        do
                 shm_map_sweeps_step(control, &sweeps, SWEEP_ENTRIES);
-                now = proto_now_usec();
-        } while (now < end && shm_map_sweeps_due(control->arena, &sweeps));
-        sweeps.moved_usec = now;
+        while (proto_now_usec() < end && shm_map_sweeps_due(control->arena, &sweeps));
+        sweeps.moved_usec = shm_now_usec();
         *place = sweeps;
         return true;
 }

@@ -129,7 +129,7 @@ typedef struct ShmMapSweeps {
         uint64_t asked; /* rises when all maps are to be swept */
         uint64_t begun; /* `asked` when the last walk began */
         uint64_t ended; /* `begun` of the last one that ended; another is wanted if `asked` is more */
-        uint64_t moved_usec; /* private pools: when a process last did a part of one */
+        uint64_t moved_usec; /* private pools: when a process last did a part of one, on the wall clock */
         ShmMapSweep sweep;
         uint32_t counting; /* deaths in a change of a map, modulo 2^32, when the last walk began */
         uint32_t counted; /* `counting` of the last one that ended: another is wanted if there were more */

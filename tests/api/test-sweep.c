@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 
 #define N_KEPT 1000
 #define N_REVOKED 60000
+#define N_MORE 600000
 #define LABEL "others work"
 
 typedef struct Revoker {
@@ -20,6 +22,15 @@ typedef struct Revoker {
         bool dies, closes;
 } Revoker;
 
+typedef struct Later {
+        struct tslab *pool;
+        struct tslab_map *map;
+        uint32_t first;
+        int64_t offset; /* seconds that its clocks are ahead */
+        int go;
+} Later;
+
+static int64_t time_offset;
 static Revoker *resting; /* this process is looked at while it rests */
 static unsigned n_turns; /* 1: another process did control work in a rest */
 
@@ -70,6 +81,37 @@ static int fill_and_revoke(void *userdata) {
         else
                 CHECK(tslab_epoch_close(revoker->pool, epoch, TSLAB_CLOSE_REVOKE) == 0);
         return n_turns == 1 ? 0 : __LINE__;
+}
+
+/* The library calls this one, and a process that is in another time namespace gets other times from the kernel. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *ret) {
+        if (syscall(SYS_clock_gettime, clock, ret) < 0)
+                return -1;
+        if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)
+                ret->tv_sec += time_offset;
+        return 0;
+}
+
+static int revoke_later(void *userdata) {
+        const Later *later = userdata;
+        uint32_t epoch;
+        char byte;
+        int r;
+
+        (void) alarm(20);
+        do
+                r = tslab_epoch_lease(later->pool, "lease", &epoch);
+        while (r == -EBUSY);
+        r = r ?: put_some(later->map, later->first, 1000, epoch, TSLAB_MAP_TTL_NONE);
+        if (r)
+                return r;
+        CHECK(read(later->go, &byte, 1) == 1);
+        time_offset = later->offset;
+        do
+                r = tslab_epoch_close(later->pool, epoch, TSLAB_CLOSE_REVOKE);
+        while (r == -EBUSY);
+        CHECK(r == 0);
+        return 0;
 }
 
 static struct tslab_map *make_map(struct tslab *pool) {
@@ -144,12 +186,39 @@ static void test_writers_end_sweep(void **state) {
         assert_int_equal(tslab_map_close(map), 0);
 }
 
+/* Processes wait for the end of a sweep that takes dozens of slices, and their clocks differ by an hour. */
+static void test_time_namespaces(void **state) {
+        enum { N = 3 };
+        struct tslab_map *map = make_map(*state);
+        Later later[N];
+        pid_t pids[N];
+        int go[2];
+
+        assert_int_equal(put_some(map, N_KEPT, N_MORE, TSLAB_EPOCH_CURRENT, TSLAB_MAP_TTL_NONE), 0);
+        assert_int_equal(pipe(go), 0);
+        for (unsigned i = 0; i < N; i++) {
+                later[i] = (Later){ .pool = *state,
+                                    .map = map,
+                                    .first = (i + 1) * 1000000,
+                                    .offset = i * 3600,
+                                    .go = go[0] };
+                pids[i] = test_child_start(TEST_FORK, revoke_later, &later[i]);
+        }
+        assert_int_equal(write(go[1], "123", N), N);
+        for (unsigned i = 0; i < N; i++)
+                assert_int_equal(test_child_wait(pids[i]), 0);
+        assert_int_equal(n_entries(map), N_KEPT + N_MORE);
+        (void) close(go[0]);
+        (void) close(go[1]);
+        assert_int_equal(tslab_map_close(map), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, map_pool_setup, map_pool_teardown)
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 TEST(others_work_between),        TEST(others_work_beside_close), TEST(reap_ends_sweep),
-                TEST(next_revocation_ends_sweep), TEST(writers_end_sweep),
+                TEST(next_revocation_ends_sweep), TEST(writers_end_sweep),        TEST(time_namespaces),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

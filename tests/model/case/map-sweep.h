@@ -4,11 +4,16 @@
  * revocation asks for one more sweep. Any of them may die, also in a slice: the next process takes control over then.
  */
 #include "proto/deadline.h"
+#include "shm/arena/clock.h"
 
-static uint64_t case_now_usec(void);
+static uint64_t case_now_usec(void), case_deadline(uint64_t usec);
 #define proto_now_usec case_now_usec
+#define proto_deadline case_deadline
+#define shm_now_usec case_now_usec
 #include "libclient/control.c"
 #undef proto_now_usec
+#undef proto_deadline
+#undef shm_now_usec
 #undef MAP_FIXED /* mmap()'s */
 
 #include "shm/arena/root.h"
@@ -34,6 +39,10 @@ static ShmActor controls[N_PROCESSES];
 /* Each look at the clock takes as long as a slice. */
 static uint64_t case_now_usec(void) {
         return now_usec += SWEEP_SLICE_USEC;
+}
+
+static uint64_t case_deadline(uint64_t usec) {
+        return case_now_usec() + usec;
 }
 
 static ShmMapSweeps *place(void) {
