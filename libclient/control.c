@@ -199,14 +199,7 @@ bool control_sweep(ShmActor *control) {
         return true;
 }
 
-/* True: no sweep is left, or all sweeps are over that were asked for when `asked` was read. */
-static bool is_swept(const ShmArena *arena, uint64_t asked) {
-        const ShmMapSweeps *sweeps = &arena->header->sweeps;
-
-        return (int64_t) (sweeps->ended - asked) > 0 || !shm_map_sweeps_due(arena, sweeps);
-}
-
-/* Sweeps on, with others' control work between its slices, until all is done or others have the lock for too long. */
+/* Others' control work comes between slices. If it takes too long, the rest is left. */
 static void sweep_rest(struct tslab *pool, uint64_t asked) {
         const struct timespec rest = { .tv_nsec = SWEEP_SLICE_USEC * 1000 };
         uint64_t deadline = proto_deadline(CLOSE_WAIT_USEC);
@@ -218,7 +211,7 @@ static void sweep_rest(struct tslab *pool, uint64_t asked) {
                 if (control_begin(pool, true, &control) < 0)
                         continue;
                 (void) control_sweep(&control);
-                done = is_swept(&pool->arena, asked);
+                done = shm_map_sweeps_ended(&pool->arena, &pool->arena.header->sweeps, asked);
                 control_unlock(pool);
                 pool_run_deferred(pool);
                 deadline = proto_deadline(CLOSE_WAIT_USEC);
@@ -234,7 +227,7 @@ static void end_control(struct tslab *pool, bool all) {
         if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
                 shm_actor_init_daemon(&control, &pool->arena);
                 (void) control_sweep(&control);
-                done = is_swept(&pool->arena, asked);
+                done = shm_map_sweeps_ended(&pool->arena, &pool->arena.header->sweeps, asked);
         }
         empty_idle_caches(pool);
         control_unlock(pool);

@@ -52,9 +52,12 @@ static uint32_t count_miscounts(const ShmArena *arena) {
         return (uint32_t) shm_load_rlx(&arena->header->n_miscounts); /* ORDER: rlx; the maintainer's alone. */
 }
 
+bool shm_map_sweeps_ended(const ShmArena *arena, const ShmMapSweeps *sweeps, uint64_t asked) {
+        return (int64_t) (sweeps->ended - asked) >= 0 && sweeps->counted == count_miscounts(arena);
+}
+
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps) {
-        return sweeps->asked != sweeps->ended || is_under_way(&sweeps->sweep) ||
-               sweeps->counted != count_miscounts(arena);
+        return !shm_map_sweeps_ended(arena, sweeps, sweeps->asked) || is_under_way(&sweeps->sweep);
 }
 
 void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {

@@ -1477,6 +1477,8 @@ FAULTS = [
      'rested = shm_now_usec()', 'rested = proto_now_usec()', 'moved_usec = shm_now_usec()', 'moved_usec = proto_now_usec()'),
     ('sweeps: one ends what was asked for under way', 'meson:model-map-sweep/revoke', 'shm/map/map-sweep.c',
      'sweeps->ended = sweeps->begun;', 'sweeps->ended = sweeps->asked;'),
+    ('sweeps: the end of the one before is that of one that was asked for', 'meson:model-map-sweep/revoke',
+     'shm/map/map-sweep.c', '(int64_t) (sweeps->ended - asked) >= 0', '(int64_t) (sweeps->ended - asked) >= -1'),
     ('sweeps: maps that were miscounted under way are counted', 'meson:model-map-sweep/miscounted', 'shm/map/map-sweep.c',
      'sweeps->counted = sweeps->counting;', 'sweeps->counted = count_miscounts(control->arena);'),
     ('sweeps: each slice begins anew what it is asked for', 'meson:model-map-sweep/revoke', 'shm/map/map-sweep.c',

@@ -124,7 +124,7 @@ static void sweep(unsigned actor, uint64_t asks, unsigned n_max) {
                 if (n == 0)
                         asked = place()->asked;
                 (void) control_sweep(&controls[actor - 1]);
-                done = is_swept(&pool->arena, asked);
+                done = shm_map_sweeps_ended(&pool->arena, place(), asked);
                 control_unlock(pool);
         }
         if (!done && n_max == SLICES_MAX)
