@@ -64,10 +64,11 @@
  * it, is to use it; a get in a pool that was opened with TSLAB_READER does not count. Entries of any size are evicted,
  * counters and buckets, too; an entry that was put just now is not the next to go.
  *
- * A put into such a map also evicts if the pool has no memory left, whether the map has a limit or not. The entries that
- * go are those of the largest map of the pool that evicts, or of the put's own map if no other is larger by more than an
- * eighth. So maps that put much come to have equal shares. A map that needs less than its share loses only what is in
- * slabs that are emptied for others; a map that does not evict loses nothing. To keep a map to less, give it a limit.
+ * A put into such a map also evicts if the pool has no memory left, whether the map has a limit or not. The entries
+ * that go are those of the largest map of the pool that evicts, or of the put's own map if no other is larger by more
+ * than an eighth. So maps that put much come to have equal shares. A map that needs less than its share loses only
+ * what is in slabs that are emptied for others; a map that does not evict loses nothing. To keep a map to less, give
+ * it a limit.
  *
  * In its own map, a put evicts entries of the size that it needs, or else all entries of whole slabs, so that a change
  * of sizes does not end in failures. In another map it evicts all entries of whole slabs. If slabs are shared with

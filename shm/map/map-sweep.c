@@ -49,7 +49,8 @@ static bool is_under_way(const ShmMapSweep *sweep) {
 }
 
 static uint32_t count_miscounts(const ShmArena *arena) {
-        return (uint32_t) shm_load_rlx(&arena->header->n_miscounts); /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: acq, pairs with ask_for_census(); `miscounts` of the maps were raised before. */
+        return (uint32_t) shm_load_acq(&arena->header->n_miscounts);
 }
 
 bool shm_map_sweeps_ended(const ShmArena *arena, const ShmMapSweeps *sweeps, uint64_t asked) {
