@@ -55,8 +55,9 @@
  * index, 320 bytes of tables for each 4096 bytes, and slots that are free for other entries of their size. Threads
  * count by themselves, so that together they may exceed the limit by a 64th, and by an entry each. A thread that does
  * nothing meanwhile may have up to 64 KiB of entries that only it has counted; they come on top until it changes the
- * map. When the limit is lowered, each put deletes a few more entries than it brings, until the map is within the
- * limit.
+ * map. When the limit of a map that evicts is lowered, each put deletes a few more entries than it brings, until the
+ * map is within the limit. A map that does not evict keeps its entries then; each may be replaced by one that takes no
+ * more.
  *
  * Eviction. A put that would exceed the limit fails with -ENOSPC or, with TSLAB_MAP_EVICT_SIEVE, evicts: it first
  * deletes as many entries as it needs room for, namely those that were not used for long. Where sizes differ, large
@@ -253,8 +254,8 @@ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size,
  *              slabs of 4096 bytes are empty as 1.1 x its key and value take, rounded up. A key of more than 3900 bytes
  *              may need one more, a new key one for the index, and a list of classes that ends below 4096 bytes a few
  * -ENOBUFS     too many objects are pending in this thread
- * -ENOSPC      the map's limit is reached, and it does not evict; there were over 900 keys of one 64-bit hash: not by
- *              chance
+ * -ENOSPC      the map's limit is reached, it does not evict, and the put would take more memory than the entry that it
+ *              replaces; or there were over 900 keys of one 64-bit hash: not by chance
  * -EROFS       the pool was opened with TSLAB_READER
  * -EIDRM       the map is no more
  * and the attach errors

@@ -367,7 +367,7 @@ int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evic
                 excess = excess_for(actor, trie, evict);
                 if (excess > 0) {
                         if (!evict_is_on(evict))
-                                return -ENOSPC;
+                                return evict->cost > evict->old_cost ? -ENOSPC : 0;
                         evict_excess(actor, trie, excess, evict);
                         return 0;
                 }

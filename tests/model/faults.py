@@ -901,6 +901,8 @@ FAULTS = [
      'ShmMapOptionSets *sets = &root->options;\n\n        shm_store_rel(&root->options_version, next);\n        /* ORDER: rel,'),
     ('options: two changes under one load', 'map-options', 'shm/map/options.h',
      'return shm_load_acq(&root->options_version) == version;', 'return true;'),
+    ('limit: an entry cannot be replaced by a smaller one above a lowered limit', 'unit-map-evict', 'shm/map/evict.c',
+     'return evict->cost > evict->old_cost ? -ENOSPC : 0;', 'return -ENOSPC;'),
     ('evict: what took the place of the victim is deleted', 'map-evict/evict-put', 'shm/map/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('evict: the victim is deleted twice', 'map-evict/evict-delete', 'shm/map/unlink.c',
