@@ -182,8 +182,8 @@ static int check_nothing_lost(const Pool *pool, const char *left) {
         return options->fresh ? 0 : -EEXIST;
 }
 
-static int make_arena(Pool *pool, const Listener *listener) {
-        const char *left = listener_left_arena(listener);
+/* `left`: the id of the last daemon's arena, or NULL. */
+static int make_arena(Pool *pool, const char *left) {
         int r = left ? check_nothing_lost(pool, left) : 0;
 
         if (r)
@@ -221,10 +221,11 @@ static int claim_and_name(ArenaOrigin *origin, const Pool *pool, Listener *liste
 }
 
 int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listener *listener) {
+        bool was_kept = passed->arena >= 0; /* by systemd, which may have it open a moment longer */
         int r = take_arena(origin, pool, passed);
 
         if (r == 0 && !origin->taken_up)
-                r = make_arena(pool, listener);
+                r = make_arena(pool, was_kept ? NULL : listener_left_arena(listener));
         if (r == 0)
                 r = claim_and_name(origin, pool, listener);
         if (r)
