@@ -65,6 +65,7 @@
 #define TRIES_MAX 32 /* a put: others may take the memory that it made free */
 #define FULL_MS 100 /* a pool that was full is taken to be full for so long */
 #define CLASS_TRIES 2 /* then others take the slots of the class that it makes free */
+#define OWN_TRY 3 /* slabs of another map have objects, too, and did not help: slots of the own one may */
 
 void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf) {
         SlotId id = shm_handle_slot(leaf);
@@ -258,15 +259,18 @@ static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uin
 }
 
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
-        Search s = { .actor = actor, .evict = evict };
-        uint64_t maps, cost;
+        Search s = { .actor = actor, .from = trie, .evict = evict };
+        uint64_t maps, cost = 0;
 
         if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) ||
             (evict->chained && !shm_evict_may_fit(trie, evict->cost)) || !key_of(trie, evict, &s.key))
                 return false;
         set_full(trie, shm_map_now_ms(trie) + FULL_MS);
         maps = shm_evict_maps(trie);
-        cost = evict_in_maps(&s, trie, maps, n_tries);
+        if (n_tries == OWN_TRY && !evict->chained && !evict->for_index && (maps & (maps - 1)) != 0)
+                cost = evict_in_class(&s);
+        if (cost == 0)
+                cost = evict_in_maps(&s, trie, maps, n_tries);
         /* Beside others a search may find nothing where there is something. */
         if (cost == 0)
                 cost = evict_in_maps(&s, trie, ~maps, n_tries);

@@ -779,6 +779,32 @@ static void test_evict_beside_gone(void **state) {
         assert_counted(f, &other);
 }
 
+/*
+ * The slabs of the largest map have objects, too: none of them gets empty. A put into the other map, which has slots of
+ * its size itself, does not take all entries of the largest.
+ */
+static void test_evict_beside_objects(void **state) {
+        enum { N = 2000, MORE = 20, SIZE_BESIDE = 3 * SIZE };
+        Fixture *f = *state;
+        uint64_t handle, before;
+        ShmTrie other;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        open_map(f, "map.beside", &other);
+        TRIE_SET_OPTION(&other, evict, SHM_MAP_EVICT_SIEVE);
+        put_beside(f, &other, N, SIZE_BESIDE);
+        for (uint32_t i = 0; totals(f).evictions == 0; i++) {
+                assert_int_equal(put(f, i, SIZE), 0);
+                (void) shm_object_alloc(&f->actor, COST, SHM_EPOCH_CURRENT, NULL, &handle, NULL);
+        }
+        before = totals(f).entries;
+        for (uint32_t i = 0; i < MORE; i++)
+                assert_int_equal(put_in(f, &other, N + i, SIZE_BESIDE, SHM_MAP_PUT, 0), 0);
+        assert_true(totals(f).entries + MORE * 100 > before);
+        assert_counted(f, &f->trie);
+        assert_counted(f, &other);
+}
+
 /* The heads of large entries are in one slab, and chunks are whole slabs: one such entry is enough. */
 static void test_evict_one_large_entry(void **state) {
         const ShmEvict evict = { .options.evict = SHM_MAP_EVICT_SIEVE,
@@ -1013,6 +1039,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_beside_gone, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_nothing, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_unknown, setup_middle, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_objects, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_in_vain, setup_small, teardown),
