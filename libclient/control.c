@@ -200,7 +200,7 @@ bool control_sweep(ShmActor *control) {
 }
 
 /* Others' control work comes between slices. If it takes too long, the rest is left. */
-static void sweep_rest(struct tslab *pool, uint64_t asked) {
+static void sweep_rest(struct tslab *pool, uint64_t asked, uint32_t miscounts) {
         const struct timespec rest = { .tv_nsec = SWEEP_SLICE_USEC * 1000 };
         uint64_t deadline = proto_deadline(CLOSE_WAIT_USEC);
         ShmActor control;
@@ -211,7 +211,7 @@ static void sweep_rest(struct tslab *pool, uint64_t asked) {
                 if (control_begin(pool, true, &control) < 0)
                         continue;
                 (void) control_sweep(&control);
-                done = shm_map_sweeps_ended(&pool->arena, &pool->arena.header->sweeps, asked);
+                done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
                 control_unlock(pool);
                 pool_run_deferred(pool);
                 deadline = proto_deadline(CLOSE_WAIT_USEC);
@@ -221,19 +221,20 @@ static void sweep_rest(struct tslab *pool, uint64_t asked) {
 static void end_control(struct tslab *pool, bool all) {
         /* ORDER: rlx; the owner's alone. */
         uint64_t asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
+        uint32_t miscounts = shm_map_miscounts(&pool->arena);
         ShmActor control;
         bool done = true;
 
         if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
                 shm_actor_init_daemon(&control, &pool->arena);
                 (void) control_sweep(&control);
-                done = shm_map_sweeps_ended(&pool->arena, &pool->arena.header->sweeps, asked);
+                done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
         }
         empty_idle_caches(pool);
         control_unlock(pool);
         pool_run_deferred(pool);
         if (!done)
-                sweep_rest(pool, asked);
+                sweep_rest(pool, asked, miscounts);
 }
 
 void control_end(struct tslab *pool) {

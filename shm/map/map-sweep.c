@@ -48,17 +48,18 @@ static bool is_under_way(const ShmMapSweep *sweep) {
         return sweep->root > 0 || sweep->opened;
 }
 
-static uint32_t count_miscounts(const ShmArena *arena) {
+uint32_t shm_map_miscounts(const ShmArena *arena) {
         /* ORDER: acq, pairs with ask_for_census(); `miscounts` of the maps were raised before. */
         return (uint32_t) shm_load_acq(&arena->header->n_miscounts);
 }
 
-bool shm_map_sweeps_ended(const ShmArena *arena, const ShmMapSweeps *sweeps, uint64_t asked) {
-        return (int64_t) (sweeps->ended - asked) >= 0 && sweeps->counted == count_miscounts(arena);
+bool shm_map_sweeps_ended(const ShmMapSweeps *sweeps, uint64_t asked, uint32_t miscounts) {
+        return (int64_t) (sweeps->ended - asked) >= 0 && (int32_t) (sweeps->counted - miscounts) >= 0;
 }
 
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps) {
-        return !shm_map_sweeps_ended(arena, sweeps, sweeps->asked) || is_under_way(&sweeps->sweep);
+        return sweeps->asked != sweeps->ended || sweeps->counted != shm_map_miscounts(arena) ||
+               is_under_way(&sweeps->sweep);
 }
 
 void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {
@@ -66,7 +67,7 @@ void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {
 
         if (!is_under_way(sweep)) {
                 sweeps->begun = sweeps->asked;
-                sweeps->counting = count_miscounts(control->arena);
+                sweeps->counting = shm_map_miscounts(control->arena);
                 sweep->miscounted_only = sweeps->asked == sweeps->ended;
         }
         if (!shm_map_sweep_step(control, sweep, n))

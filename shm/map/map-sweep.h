@@ -21,8 +21,10 @@ static inline void shm_map_sweep_begin_map(ShmMapSweep *sweep) {
         sweep->opened = false;
         sweep->scan = (ShmTrieScan){};
 }
-/* Whether all maps were swept since `asked` was this, and no map is to be counted. */
-bool shm_map_sweeps_ended(const ShmArena *arena, const ShmMapSweeps *sweeps, uint64_t asked);
+/* How often a map was to be counted, modulo 2^32. */
+uint32_t shm_map_miscounts(const ShmArena *arena);
+/* Whether all maps were swept since `asked` was this, and those counted that were to be since `miscounts` was this. */
+bool shm_map_sweeps_ended(const ShmMapSweeps *sweeps, uint64_t asked, uint32_t miscounts);
 /* Whether one is under way or wanted: of all maps, or of those that are to be counted. Any sweep counts these. */
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps);
 /* A step of the sweep that is due. */

@@ -165,7 +165,7 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
 static void ask_for_census(ShmArena *arena, uint32_t i) {
         /* ORDER: acqrel, pairs with shm_map_census_begin(); what was counted wrongly is before. */
         (void) shm_add_acqrel(&arena->header->maps[i].miscounts, 1);
-        /* ORDER: acqrel, pairs with count_miscounts(); a sweep that begins after it finds the map. */
+        /* ORDER: acqrel, pairs with shm_map_miscounts(); a sweep that begins after it finds the map. */
         (void) shm_add_acqrel(&arena->header->n_miscounts, 1);
 }
 

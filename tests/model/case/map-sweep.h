@@ -115,16 +115,19 @@ static void pre_later(void) {
 static void sweep(unsigned actor, uint64_t asks, unsigned n_max) {
         struct tslab *pool = &pools[actor - 1];
         bool done = false;
+        uint32_t miscounts;
         uint64_t asked;
 
         for (unsigned n = 0; n < n_max && !done; n++) {
                 if (control_begin(pool, true, &controls[actor - 1]) < 0)
                         return;
                 place()->asked += n == 0 ? asks : 0;
-                if (n == 0)
+                if (n == 0) {
                         asked = place()->asked;
+                        miscounts = shm_map_miscounts(&world_arena);
+                }
                 (void) control_sweep(&controls[actor - 1]);
-                done = shm_map_sweeps_ended(&pool->arena, place(), asked);
+                done = shm_map_sweeps_ended(place(), asked, miscounts);
                 control_unlock(pool);
         }
         if (!done && n_max == SLICES_MAX)

@@ -531,6 +531,33 @@ static void put_numbers(Fixture *f, unsigned n) {
         }
 }
 
+/* While somebody dies in each step, a process waits for the sweep that it asked for, and for no later one. */
+static void test_map_sweeps_beside_deaths(void **state) {
+        Fixture *f = *state;
+        ShmMapSweeps sweeps = {};
+        uint32_t miscounts;
+        unsigned n = 0;
+
+        shm_map_attach(&f->trie);
+        put_numbers(f, 100);
+        somebody_died(f);
+        shm_map_sweeps_step(&f->actor, &sweeps, 7);
+        somebody_died(f);
+        shm_map_sweeps_ask(&sweeps);
+        miscounts = shm_map_miscounts(&f->arena);
+        for (; !shm_map_sweeps_ended(&sweeps, sweeps.asked, miscounts); n++) {
+                assert_in_range(n, 0, 100);
+                shm_map_sweeps_step(&f->actor, &sweeps, 7);
+                somebody_died(f);
+        }
+        assert_true(shm_map_sweeps_due(&f->arena, &sweeps));
+        for (n = 0; shm_map_sweeps_due(&f->arena, &sweeps); n++) {
+                assert_in_range(n, 0, 100);
+                shm_map_sweeps_step(&f->actor, &sweeps, 7);
+        }
+        assert_false(shm_map_is_miscounted(&f->arena, f->trie.map - 1));
+}
+
 /* A thread is stopped after its entry was linked, and goes on after a walk that met it: a later walk corrects that. */
 static void test_map_totals_sweep_beside_stopped(void **state) {
         Fixture *f = *state;
@@ -716,6 +743,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_puts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_stopped, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_new_map, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_sweeps_beside_deaths, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_sweep_beside_unset, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_next_beside_changes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_trie_size, setup, teardown),
