@@ -246,8 +246,9 @@ static CtlExit complain_hidden(const char *path, const char *trouble, pid_t pid)
                         "'systemctl restart tslabd@%s.socket' keeps the objects",
                         trouble, path, (int) pid, pool);
         return complain(
-                "%s %s, though the daemon, process %d, lives; programs go on with the pool. While one of them has "
-                "it open, end that daemon, and go on with 'tslabd --pool %s --adopt PID' of that program",
+                "%s %s, though the daemon, process %d, lives; programs go on with the pool. While one of the "
+                "daemon's user has it open, end that daemon, and go on with 'tslabd --pool %s --adopt PID' of that "
+                "program",
                 trouble, path, (int) pid, pool);
 }
 

@@ -182,8 +182,8 @@ class Reach(Case):
                 os.unlink(daemon.path)
             else:
                 self.dead_socket('web')
-            self.refused(1, [remedy, f'process {daemon.process.pid}, lives', 'tslabd --pool web --adopt'],
-                         '--pool', 'web', 'status')
+            self.refused(1, [remedy, f'process {daemon.process.pid}, lives', "one of the daemon's user has it open",
+                             'tslabd --pool web --adopt'], '--pool', 'web', 'status')
 
     def test_dead(self):
         self.dead_socket('web')
