@@ -162,17 +162,19 @@ class Reach(Case):
 
     def test_lost(self):
         """The daemon was killed: the advice is to take the memory from a client, not to make an empty pool beside it."""
-        daemon = self.start('lost')
+        pool = f'lost_{os.getpid()}'            # the search is by name, in all processes of the machine
+        start = f"'tslabd --pool {pool}'"
+        daemon = self.start(pool)
         client = self.client(daemon)
         client.do('alloc 100 10')
         daemon.process.kill()
         daemon.process.wait()
-        self.refused(1, ['nobody listens', f'tslabd --pool lost --adopt {client.process.pid}'], '--pool', 'lost', 'status')
+        self.refused(1, ['nobody listens', f'tslabd --pool {pool} --adopt {client.process.pid}'], '--pool', pool, 'status')
         with tempfile.TemporaryDirectory() as other:    # where no daemon of that name has been
-            self.refused(1, "'tslabd --pool lost'", '--pool', 'lost', 'status', env={'TSLAB_RUNTIME_DIR': other})
+            self.refused(1, start, '--pool', pool, 'status', env={'TSLAB_RUNTIME_DIR': other})
         client.process.kill()
         client.process.wait()
-        self.refused(1, "'tslabd --pool lost'", '--pool', 'lost', 'status')
+        self.refused(1, start, '--pool', pool, 'status')
 
     def test_hidden(self):
         """Somebody removed the socket of a daemon that lives: a second daemon would be refused."""
