@@ -24,6 +24,7 @@
  */
 #define HELLO_USEC UINT64_C(5000000)
 #define PATIENCE_USEC UINT64_C(2000000)
+#define START_POLL_USEC 20000U
 
 void connection_deinit(Connection *connection) {
         connection->call = proto_call_free(connection->call);
@@ -319,6 +320,24 @@ CtlExit connection_find(Connection *connection) {
         return connection->path ? CTL_DONE : find_path(&connection->path);
 }
 
+static bool is_absent(int r) {
+        return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+/* A daemon marks its pool as served before it listens, and until it has ended. */
+static int try_while_it_starts(Connection *connection) {
+        uint64_t deadline = proto_deadline(PATIENCE_USEC);
+        int r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+        pid_t pid;
+
+        while (is_absent(r) && proto_served(connection->path, &pid) == PROTO_SERVED_YES &&
+               proto_deadline_left(deadline) > 0) {
+                (void) usleep(START_POLL_USEC);
+                r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+        }
+        return r;
+}
+
 CtlExit connection_open(Connection *connection) {
         CtlExit exit_code;
         int r;
@@ -327,7 +346,7 @@ CtlExit connection_open(Connection *connection) {
         if (exit_code)
                 return exit_code;
 
-        r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+        r = try_while_it_starts(connection);
         return r ? complain_open(connection->path, r, connection->hello) : CTL_DONE;
 }
 

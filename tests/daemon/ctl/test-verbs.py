@@ -20,7 +20,7 @@ import time
 import unittest
 
 import ctl_case
-from ctl_case import DEADLINE, SOURCE, TSLABCTL, VERB_CLIENT, Case, Played, environment, field, hello, reply, wait_for
+from ctl_case import DEADLINE, SOURCE, TSLABCTL, TSLABD, VERB_CLIENT, Case, Played, environment, field, hello, reply, wait_for
 
 STATS = {'pool': str, 'size_bytes': int, 'committed_bytes': int, 'metadata_bytes': int, 'retained_bytes': int,
          'live_objects': int, 'live_bytes': int, 'cached_objects': int, 'clients': int, 'threads': int,
@@ -175,6 +175,17 @@ class Reach(Case):
         client.process.kill()
         client.process.wait()
         self.refused(1, start, '--pool', pool, 'status')
+
+    def test_starting(self):
+        """A daemon marks its pool before it listens: it is not taken for one whose socket was removed."""
+        for _ in range(8):
+            daemon = subprocess.Popen([TSLABD, '--pool=web', '--size=8G', '--log-level=err'], env=environment(self.folder))
+            try:
+                ctl_case.wait_for(lambda: os.path.exists(f'{self.folder}/web.run'))
+                self.text('status', '--pool', 'web')
+            finally:
+                daemon.terminate()
+                daemon.wait()
 
     def test_hidden(self):
         """Somebody removed the socket of a daemon that lives: a second daemon would be refused."""
