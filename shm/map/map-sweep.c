@@ -15,12 +15,15 @@
 
 /* The next map that is to be swept. False: there is none. */
 static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
+        uint64_t asked;
+
         for (; sweep->root < SHM_ROOTS_MAX; sweep->root++) {
                 if (sweep->miscounted_only && !sweep->opened && !shm_map_is_miscounted(arena, sweep->root))
                         continue;
+                asked = shm_map_asked(arena, sweep->root);
                 if (shm_map_open_root(arena, sweep->root, ret))
                         return true;
-                shm_map_uncounted(arena, sweep->root);
+                shm_map_uncounted(arena, sweep->root, asked);
                 shm_map_sweep_begin_map(sweep);
         }
         return false;

@@ -176,14 +176,19 @@ void shm_map_miscounted(ShmArena *arena, const ShmRecord *record) {
                 ask_for_census(arena, (uint32_t) map - 1);
 }
 
-bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
-        const ShmMapState *state = &arena->header->maps[i];
-
+uint64_t shm_map_asked(const ShmArena *arena, uint32_t i) {
         /* A look at a state would give it a page. ORDER: rlx; asked again later. */
         if (shm_load_rlx(&arena->header->n_miscounts) == 0)
-                return false;
-        /* ORDER: rlx; asked again later. ORDER: rlx; the maintainer alone writes it. */
-        return shm_load_rlx(&state->miscounts) != shm_load_rlx(&state->counted);
+                return 0;
+        /* ORDER: acq, pairs with ask_for_census(); before the root or the totals. */
+        return shm_load_acq(&arena->header->maps[i].miscounts);
+}
+
+bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
+        uint64_t asked = shm_map_asked(arena, i);
+
+        /* ORDER: rlx; the maintainer alone writes it. */
+        return asked != 0 && asked != shm_load_rlx(&arena->header->maps[i].counted);
 }
 
 /* Whether a thread is in a change of the map, which it may count only after this walk. */
@@ -208,12 +213,10 @@ void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret) 
         ret->changes_before = count_changes(&c);
 }
 
-void shm_map_uncounted(ShmArena *arena, uint32_t i) {
-        ShmMapState *state = &arena->header->maps[i];
-
-        /* ORDER: rlx; the maintainer alone writes it. */
-        if (shm_map_is_miscounted(arena, i))
-                shm_store_rlx(&state->counted, shm_load_rlx(&state->miscounts)); /* ORDER: rlx; as above. */
+void shm_map_uncounted(ShmArena *arena, uint32_t i, uint64_t asked) {
+        if (asked != 0)
+                /* ORDER: rlx; the maintainer alone writes it. */
+                shm_store_rlx(&arena->header->maps[i].counted, asked);
 }
 
 static uint64_t mean_of(uint64_t before, uint64_t after) {

@@ -140,8 +140,10 @@ void shm_map_miscounted(ShmArena *arena, const ShmRecord *record);
 /* Whether a map is to be counted, since somebody died in a change of it. */
 bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i);
 void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret);
-/* There is nothing to be counted: the root names no map, or one that is no more. */
-void shm_map_uncounted(ShmArena *arena, uint32_t i);
+/* How often the map was to be counted; 0 where no map was. */
+uint64_t shm_map_asked(const ShmArena *arena, uint32_t i);
+/* There is nothing to be counted: after this was `asked`, the root named no map, or one that is no more. */
+void shm_map_uncounted(ShmArena *arena, uint32_t i, uint64_t asked);
 /* The root names a new map since, whose entries are not those that were counted when the census began. */
 void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census);
 /* Corrects entries and bytes. */
