@@ -80,7 +80,7 @@ static void fill_users(const LookJob *job, Tslab__EpochCloseReply *close, LookTe
         close->over = info.era != job->number >> 8;
         open = !close->over && info.state == SHM_EPOCH_OPEN;
         close->current = info.current && open;
-        close->maps = (open || job->revoke) && epoch_is_of_maps(arena, job->number);
+        close->maps = (open || job->revoke) && epoch_of_maps(arena) == job->number;
         if (close->over)
                 return;
         proto_text_clean(texts->label, sizeof(texts->label), info.label);

@@ -23,13 +23,15 @@ static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
         return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid ?: -1 : 0;
 }
 
-bool epoch_is_of_maps(const ShmArena *arena, uint32_t number) {
+uint32_t epoch_of_maps(const ShmArena *arena) {
         uint64_t handle;
         ShmMaps maps;
 
         return shm_root_get(arena, SHM_MAPS_ROOT, &handle) == 0 &&
-               shm_object_copy(arena, handle, 0, &maps, sizeof(maps)) == 0 && maps.magic == SHM_MAPS_MAGIC &&
-               maps.epoch == number;
+                               shm_object_copy(arena, handle, 0, &maps, sizeof(maps)) == 0 &&
+                               maps.magic == SHM_MAPS_MAGIC
+                       ? maps.epoch
+                       : 0;
 }
 
 static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
@@ -59,15 +61,16 @@ static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *e
 }
 
 void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats) {
+        uint32_t of_maps = epoch_of_maps(arena), number;
         ShmEpochInfo epoch;
 
         for (infos->n = 0; infos->n < arena->n_epochs; infos->n++) {
                 if (shm_epoch_get(arena, (uint32_t) infos->n, &epoch))
                         break;
+                number = shm_epoch_number(epoch.id, epoch.era);
                 fill_epoch_info(infos, (uint32_t) infos->n, &epoch, stats);
-                infos->infos[infos->n].refs =
-                        shm_client_count_holders(arena, shm_epoch_number(epoch.id, epoch.era));
+                infos->infos[infos->n].refs = shm_client_count_holders(arena, number);
                 infos->infos[infos->n].owner_pid = owner_pid(arena, epoch.owner);
-                infos->infos[infos->n].maps = epoch_is_of_maps(arena, shm_epoch_number(epoch.id, epoch.era));
+                infos->infos[infos->n].maps = number == of_maps;
         }
 }

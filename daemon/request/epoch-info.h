@@ -1,7 +1,5 @@
 #pragma once
 /* Epochs as messages of the protocol. */
-#include <stdbool.h>
-
 #include "proto/message.h"
 #include "shm/epoch/epoch.h"
 #include "shm/stats/stats.h"
@@ -14,8 +12,8 @@ typedef struct EpochInfos {
         size_t n;
 } EpochInfos;
 
-/* Whether the indexes of all maps are in the epoch, which a root tells. `number` has the era. */
-bool epoch_is_of_maps(const ShmArena *arena, uint32_t number);
+/* The number, with its era, of the epoch that the indexes of all maps are in; 0: there is none. A root names it. */
+uint32_t epoch_of_maps(const ShmArena *arena);
 
 /* The result points into itself, so it must not be moved. */
 void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats);
