@@ -27,8 +27,9 @@ class Pipeline:
 
 
 class Engine:
-    """`find_ports()` gives the servers by their ports, anew for each question. `n` counts the questions. Of the last set():
-    the time of the answer, the server that gave it, and whether a replica had it within `wait_ms`."""
+    """`find_ports()` gives the servers by their ports, anew for each question; no other server is asked. `n` counts the
+    questions. Of the last set(): the time of the answer, the server that gave it, and whether a replica had it within
+    `wait_ms`."""
 
     def __init__(self, find_ports, seconds=SECONDS, wait_ms=0):
         self.find_ports, self.seconds, self.wait_ms, self.n = find_ports, seconds, wait_ms, 0
@@ -49,6 +50,8 @@ class Engine:
         return self.ports[(self.ports.index(port) + 1) % len(self.ports) if port in self.ports else 0]
 
     def link(self, port):
+        if port not in self.ports:
+            raise ConnectionError(f'server {port} is not to be asked')
         if port not in self.links:
             self.links[port] = redis.Redis('127.0.0.1', port, single_connection_client=True,
                                            socket_timeout=self.seconds, socket_connect_timeout=self.seconds)

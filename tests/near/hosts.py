@@ -117,8 +117,8 @@ class Host:
 class Worker:
     """Reads all keys again and again. With a key of its own it writes that, too, by way of the near cache."""
 
-    def __init__(self, world, name, socket_path, own_key):
-        self.world, self.name, self.socket_path, self.own_key = world, name, socket_path, own_key
+    def __init__(self, world, i, name, socket_path, own_key):
+        self.world, self.i, self.name, self.socket_path, self.own_key = world, i, name, socket_path, own_key
         self.n_errors = self.n_reads = 0
         self.versions = itertools.count(1)
 
@@ -130,8 +130,7 @@ class Worker:
             for sweep in itertools.count():
                 if self.world.stop.is_set():
                     break
-                if sweep == 1:
-                    self.world.begun.release()
+                self.world.sweeps[self.i] = sweep
                 for key in self.world.keys:
                     self.read(key)
                 if self.own_key and random.random() < 0.2:
@@ -207,7 +206,7 @@ class World:
     def __init__(self, near_ports, engine_ports, bound_ms, wait_ms=0, pause=0.002, write_pause=0.006, is_quiet=False):
         self.near_ports, self.bound_ms, self.wait_ms = near_ports, bound_ms, wait_ms
         self.engine_ports, self.pause, self.write_pause, self.is_quiet = Ports(engine_ports), pause, write_pause, is_quiet
-        self.stop, self.write_lock, self.begun = FORK.Event(), FORK.Lock(), FORK.Semaphore(0)
+        self.stop, self.write_lock, self.sweeps = FORK.Event(), FORK.Lock(), FORK.Array('Q', 2 * WORKERS)
         self.keys = KEYS + RARE + ['own0', 'own1']
 
     def path(self, name):
@@ -229,13 +228,13 @@ class World:
             self.processes = [FORK.Process(target=write_all, args=(self,))]
             for i, host in enumerate(self.hosts):
                 for j in range(WORKERS):
-                    worker = Worker(self, f'{host.name}.{j}', host.daemon.socket, f'own{i}' if j == 0 else None)
+                    worker = Worker(self, i * WORKERS + j, f'{host.name}.{j}', host.daemon.socket,
+                                    f'own{i}' if j == 0 else None)
                     self.processes.append(FORK.Process(target=worker.run))
             stack.callback(self.end)
             for process in self.processes:
                 process.start()
-            for _ in range(2 * WORKERS):
-                assert self.begun.acquire(timeout=PATIENCE), 'a worker does not begin'
+            self.wait_sweeps()
             self.stack = stack.pop_all()
         return self
 
@@ -255,6 +254,21 @@ class World:
     def wait_covered(self):
         for host in self.hosts:
             wait_for(host.is_covered, f'{host.name} is covered')
+
+    def wait_sweeps(self):
+        """Until each worker has ended the sweep that it is in."""
+        before = self.sweeps[:]
+        wait_for(lambda: all(now > then for now, then in zip(self.sweeps[:], before)), 'all workers read')
+
+    @contextlib.contextmanager
+    def unasked(self, port):
+        """No worker asks this server, and no question of theirs is open there. A primary that the cluster has replaced
+        answers with old values until it notices (tslab-near(8), LIMITS): a history must not have these."""
+        ports = self.engine_ports.value()
+        self.engine_ports.set([other for other in ports if other != port])
+        self.wait_sweeps()
+        yield
+        self.engine_ports.set(ports)
 
     def remove_keys(self):
         for key in self.keys:

@@ -357,13 +357,15 @@ class ClusterTest(ClusterFixture):
             with replica.client() as client:
                 for name in names:
                     client.set(name, 'new')
-            askers = [threading.Thread(target=self.ask_alone, args=(host, primary, name)) for name in names]
-            for asker in askers:
-                asker.start()
-            wait_for(lambda: n_questions(primary.port) >= len(names), 'the questions wait in the primary\'s sockets')
-            primary.process.send_signal(signal.SIGCONT)
-            for asker in askers:
-                asker.join()
+            with self.world.unasked(primary.port):
+                askers = [threading.Thread(target=self.ask_alone, args=(host, primary, name)) for name in names]
+                for asker in askers:
+                    asker.start()
+                wait_for(lambda: n_questions(primary.port) >= len(names), 'the questions wait in the primary\'s sockets')
+                primary.process.send_signal(signal.SIGCONT)
+                for asker in askers:
+                    asker.join()
+                wait_for(self.cluster.is_whole, 'the cluster is whole')
         self.world.wait_covered()
         wait_for(lambda: {host.cache.get(name[2:]) for name in names} == {b'new'}, 'no old answer stays')
         self.expect_fresh_after()
@@ -415,6 +417,7 @@ class ClusterChangeTest(ClusterFixture):
     def test_slots_move_to_a_server_that_has_none(self):
         """As long as a slot moves, the new server's changes have to be heard, too."""
         source, target = self.holders()[0], self.cluster.join_server()
+        self.world.engine_ports.set(self.cluster.ports())
         names = self.keys_of(source)[:1]
         self.cluster.move_slots(source, target, names, 4 * SECONDS)
         self.world.wait_covered()
