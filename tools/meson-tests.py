@@ -3,17 +3,19 @@
 
 meson-tests.py known BUILD NAME...  exit status 1 and a message where a name is no test
 meson-tests.py covered BUILD        the tests that the coverage is counted from
-meson-tests.py sum LOG...           each failed test with its last lines, then the results of all runs; exit status 1
-                                    where a test failed or none ran
+meson-tests.py sum LOG...           each failed test with its reasons and its last lines, then the results of all runs;
+                                    exit status 1 where a test failed or none ran
 """
 
 import collections
 import json
 import pathlib
+import re
 import sys
 
 KIND = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped', 'IGNORED': 'skipped'}
-N_LINES, N_COLUMNS = 16, 160     # a failed test shows at most so much
+N_LINES, N_COLUMNS = 16, 160     # a failed test shows its last lines, and before these so many that give a reason
+REASON = re.compile(r'\bFAIL: |\bERROR\b|Error: |Assertion|: error: |: runtime error: |WARNING: ThreadSanitizer')
 COVERED = {'unit', 'api', 'daemon', 'stress'}
 
 
@@ -42,11 +44,12 @@ def read_results(path):
 
 
 def print_failed(path, test):
-    """The end of what a failed test printed: CI keeps only the end of all output."""
+    """Why a test failed, and the end of what it printed: CI keeps only the end of all output."""
     lines = (test.get('stdout', '') + '\n' + test.get('stderr', '')).splitlines()
     telling = [line for line in lines if line.strip() and 'PASSED' not in line and '       OK ]' not in line]
     print(f"\n{test['result']}: {test['name']} ({path})")
-    for line in telling[-N_LINES:]:
+    reasons = [line for line in telling[:-N_LINES] if REASON.search(line)]
+    for line in reasons[-N_LINES:] + telling[-N_LINES:]:
         print(f'    {line[:N_COLUMNS]}')
 
 

@@ -29,13 +29,18 @@ def run_part(names, is_alone, **more):
 
 
 def run_classes(names, is_alone):
-    """Their outputs, each as one."""
+    """Their outputs, each as one, those of failed classes once more at the end: CI keeps only the end."""
+    failed = []
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as executor:
         parts = [executor.submit(run_part, [name], is_alone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                  for name in names]
         for name, part in zip(names, parts):
-            print(f'{name}:', part.result().stdout, sep='\n', flush=True)
-    return int(any(part.result().returncode for part in parts))      # a crash has a negative one
+            output = f'{name}:\n{part.result().stdout}'
+            print(output, flush=True)
+            if part.result().returncode != 0:       # a crash has a negative one
+                failed.append(output)
+    print(*failed, sep='\n')
+    return int(bool(failed))
 
 
 def main():
