@@ -8,10 +8,11 @@ test_sanitized() {      # [MESON TEST OPTION...]
         # Some containers forbid turning that off.
         ! setarch --addr-no-randomize true 2>/dev/null || launcher=(setarch --addr-no-randomize)
 
+        # Not compiled as a whole: 'meson test' builds the programs of the tests that it runs, and what they need.
         # The program brings the sanitizers' symbols, the library leaves them undefined: b_lundef would reject that.
-        compile "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
+        configure "$build-asan" -Db_sanitize=address,undefined -Db_lundef=false
         run_tests "$build-asan" "$@" --no-suite no-asan
-        compile "$build-tsan" -Db_sanitize=thread -Db_lundef=false
+        configure "$build-tsan" -Db_sanitize=thread -Db_lundef=false
         run_tests "$build-tsan" "$@" --suite threads
 }
 
