@@ -10,6 +10,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
+#include "tests/crash/processor.h"
 #include "tests/util/test.h"
 
 #define WORDS_MAX 16U /* a library's frame has fewer */
@@ -67,6 +68,7 @@ void stepper_attach(Stepper *stepper, pid_t pid, bool whole) {
         assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSTOPPED(status));
+        processor_share(pid);
 }
 
 static void poke_return(const Stepper *stepper, long code) {
@@ -77,6 +79,7 @@ static void poke_return(const Stepper *stepper, long code) {
 void stepper_detach(Stepper *stepper) {
         if (stepper->return_at != 0)
                 poke_return(stepper, stepper->return_code);
+        processor_share_end(stepper->pid);
         assert_int_equal(ptrace(PTRACE_DETACH, stepper->pid, NULL, NULL), 0);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/crash/processor.h"
 #include "tests/util/test.h"
 
 #define CHILD_SECONDS 600
@@ -106,6 +107,7 @@ void trace_start(Trace *trace, World *world, const Operation *operation) {
         assert_true(WIFSTOPPED(status));
         assert_int_equal(
                 ptrace(PTRACE_SETOPTIONS, trace->tid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
+        processor_share(trace->tid);
 }
 
 int trace_try(Trace *trace) {
@@ -182,6 +184,7 @@ int trace_end(Trace *trace) {
         int status;
 
         trace->shared->go_on = 1;
+        processor_share_end(trace->tid);
         assert_int_equal(ptrace(PTRACE_DETACH, trace->tid, NULL, NULL), 0);
         assert_int_equal(waitpid(trace->pid, &status, 0), trace->pid);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -191,6 +194,7 @@ int trace_end(Trace *trace) {
 void trace_kill_unreaped(Trace *trace) {
         siginfo_t info;
 
+        processor_share_end(trace->tid);
         assert_int_equal(kill(trace->pid, SIGKILL), 0);
         if (trace->tid != trace->pid)
                 assert_int_equal(waitpid(trace->tid, NULL, __WALL), trace->tid);
