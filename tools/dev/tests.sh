@@ -11,7 +11,8 @@ run_tests() {           # FOLDER [MESON TEST OPTION...]
 
         # The log's name depends on the setup. Logs of earlier runs go, so that all logs found below are of this run.
         rm -f "$folder"/meson-logs/testlog*.json
-        "${launcher[@]}" meson test -C "$folder" --print-errorlogs --num-processes "$(nproc)" \
+        # Tests wait for as long as they work: two for each processor.
+        "${launcher[@]}" meson test -C "$folder" --print-errorlogs --num-processes $((2 * $(nproc))) \
                 "$@" "${names[@]}" || status=$?
 
         mapfile -t -O "${#logs[@]}" logs < <(compgen -G "$folder/meson-logs/testlog*.json" || true)
