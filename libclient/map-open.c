@@ -50,17 +50,11 @@ static int name_object(ShmActor *actor, const char *root, uint64_t expected, uin
 
 /* The epoch that the root names: 0; -ENOENT: it names no epoch that is open. *ret_handle: the root's handle, or 0. */
 static int maps_get(const ShmArena *arena, uint32_t *ret_epoch, uint64_t *ret_handle) {
-        uint32_t id, era;
-        ShmMaps maps;
+        uint32_t epoch = shm_maps_epoch(arena, ret_handle), id, era;
 
-        *ret_handle = 0;
-        if (shm_root_get(arena, SHM_MAPS_ROOT, ret_handle) != 0)
+        if (epoch >> 8 == 0 || shm_epoch_admit(arena, epoch, &id, &era) != 0)
                 return -ENOENT;
-        if (shm_object_copy(arena, *ret_handle, 0, &maps, sizeof(maps)) != 0 || maps.magic != SHM_MAPS_MAGIC)
-                return -ENOENT;
-        if (maps.epoch >> 8 == 0 || shm_epoch_admit(arena, maps.epoch, &id, &era) != 0)
-                return -ENOENT;
-        *ret_epoch = maps.epoch;
+        *ret_epoch = epoch;
         return 0;
 }
 

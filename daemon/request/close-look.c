@@ -11,6 +11,7 @@
 #include "proto/text.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-close.h"
+#include "shm/map/map.h"
 
 #define LOOK_SLICE 1024U /* slabs */
 
@@ -73,6 +74,7 @@ static void fill_owner(const ShmArena *arena, uint32_t owner, Tslab__EpochCloseR
 static void fill_users(const LookJob *job, Tslab__EpochCloseReply *close, LookTexts *texts) {
         const ShmArena *arena = &job->requests->pool->arena;
         ShmEpochInfo info;
+        uint64_t root;
         bool open;
 
         if (shm_epoch_get(arena, job->eras.id, &info))
@@ -80,7 +82,7 @@ static void fill_users(const LookJob *job, Tslab__EpochCloseReply *close, LookTe
         close->over = info.era != job->number >> 8;
         open = !close->over && info.state == SHM_EPOCH_OPEN;
         close->current = info.current && open;
-        close->maps = (open || job->revoke) && epoch_of_maps(arena) == job->number;
+        close->maps = (open || job->revoke) && shm_maps_epoch(arena, &root) == job->number;
         if (close->over)
                 return;
         proto_text_clean(texts->label, sizeof(texts->label), info.label);

@@ -2,8 +2,6 @@
 
 #include "proto/text.h"
 #include "shm/arena/client.h"
-#include "shm/arena/root.h"
-#include "shm/cache/lookup.h"
 #include "shm/map/map.h"
 
 static Tslab__EpochState proto_epoch_state(ShmEpochState state) {
@@ -21,17 +19,6 @@ static pid_t owner_pid(const ShmArena *arena, uint32_t owner) {
         ShmClientInfo client;
 
         return owner != 0 && shm_client_get(arena, owner - 1, &client) == 0 ? client.pid ?: -1 : 0;
-}
-
-uint32_t epoch_of_maps(const ShmArena *arena) {
-        uint64_t handle;
-        ShmMaps maps;
-
-        return shm_root_get(arena, SHM_MAPS_ROOT, &handle) == 0 &&
-                               shm_object_copy(arena, handle, 0, &maps, sizeof(maps)) == 0 &&
-                               maps.magic == SHM_MAPS_MAGIC
-                       ? maps.epoch
-                       : 0;
 }
 
 static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *epoch, const ShmStats *stats) {
@@ -61,7 +48,8 @@ static void fill_epoch_info(EpochInfos *infos, uint32_t i, const ShmEpochInfo *e
 }
 
 void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats) {
-        uint32_t of_maps = epoch_of_maps(arena), number;
+        uint64_t root;
+        uint32_t of_maps = shm_maps_epoch(arena, &root), number;
         ShmEpochInfo epoch;
 
         for (infos->n = 0; infos->n < arena->n_epochs; infos->n++) {

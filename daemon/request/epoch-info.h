@@ -12,8 +12,5 @@ typedef struct EpochInfos {
         size_t n;
 } EpochInfos;
 
-/* The number, with its era, of the epoch that the indexes of all maps are in; 0: there is none. A root names it. */
-uint32_t epoch_of_maps(const ShmArena *arena);
-
 /* The result points into itself, so it must not be moved. */
 void epoch_infos_init(EpochInfos *infos, const ShmArena *arena, const ShmStats *stats);

@@ -25,6 +25,8 @@
 #include <string.h>
 
 #include "shm/arch/racy.h"
+#include "shm/arena/root.h"
+#include "shm/cache/lookup.h"
 #include "shm/map/chain.h"
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
@@ -235,4 +237,14 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
         } while (r == SHM_TRIE_E_CHANGED);
         shm_tally_end(actor, trie);
         return r;
+}
+
+uint32_t shm_maps_epoch(const ShmArena *arena, uint64_t *ret_handle) {
+        ShmMaps maps;
+
+        *ret_handle = 0;
+        if (shm_root_get(arena, SHM_MAPS_ROOT, ret_handle) != 0 ||
+            shm_object_copy(arena, *ret_handle, 0, &maps, sizeof(maps)) != 0 || maps.magic != SHM_MAPS_MAGIC)
+                return 0;
+        return maps.epoch;
 }

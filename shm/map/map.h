@@ -22,6 +22,9 @@ typedef struct ShmMaps {
 } ShmMaps;
 static_assert(sizeof(ShmMaps) == 16, "arena format");
 
+/* The number of the epoch that the root names, which may be closed; 0: none. *ret_handle: the root's handle, or 0. */
+uint32_t shm_maps_epoch(const ShmArena *arena, uint64_t *ret_handle);
+
 typedef struct ShmMapKey {
         const void *bytes;
         uint32_t size;
