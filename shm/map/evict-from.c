@@ -1,23 +1,23 @@
 /*
  * Maps: eviction from other maps
  *
- * Purpose: chooses the map whose entries go, where the pool has no memory left for a put.
+ * Purpose: if the pool has no memory left for a put, chooses the map whose entries are evicted.
  *
- * All maps that evict share the memory that they can give. A put takes it from the largest of them, so that a map which
- * needs less than an equal share keeps all of its entries, whatever the others put; the others come to have as much as
- * each other. To evict in the map of the put alone would let a map that came late, or shrank, be small for ever, and
- * fail where it has nothing to give. To go by the age of entries, over all maps, would let one that reads many keys
- * once empty the others.
+ * All maps that evict share the memory of their entries. A put takes memory from the largest of these maps. So a map
+ * that needs less than an equal share keeps all of its entries, however many entries are put into other maps, and the
+ * other maps come to equal sizes. If a put evicted in its own map alone, a map that was made late, or that shrank,
+ * would stay small for ever, and its puts would fail once it has no entries. If the age of entries decided, over all
+ * maps, a map whose users read many keys once would empty the other maps.
  *
- * A map that is larger by less than a share is left alone: so in maps of like size each put evicts in its own map, and
- * threads do not carry their counts from one map to another with each put.
+ * Another map is chosen only if it is larger by more than an eighth of its bytes. So among maps of nearly the same size
+ * each put evicts in its own map, and threads do not have to flush their tallies with each put.
  *
  * Invariants
- *   1. A map that does not evict loses nothing: its options are asked for, whatever `evicting` says.
- *   2. A map that evicts and has no bit there had nothing to give when it was last searched, and nothing was put into
- *      it since. Beside others a search may miss entries: so before a put fails all maps are searched that have
- *      entries by their counts.
- *   3. All else here is a hint: sizes are as they were a moment ago.
+ *   1. A map that does not evict loses nothing: its options decide, whatever the bits of `evicting` say.
+ *   2. If a map evicts, and its bit in `evicting` is clear, the last search found no entry in it, and none was put
+ *      since. But a search may miss entries while other threads evict. So before a put fails, all maps are searched
+ *      that have entries by their counts.
+ *   3. All else here is a hint: the sizes of maps may be old.
  *
  * Who may do what: a put. Any process that may put into one map of a pool may delete in all of them.
  *
@@ -29,7 +29,7 @@
 #include "shm/map/tally.h"
 #include "shm/slab/slab-walk.h"
 
-#define MARGIN_SHARE 8 /* another map is larger by more than one of so many of its bytes */
+#define MARGIN_SHARE 8 /* another map loses entries if it is larger by more than this share of its bytes */
 
 bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret) {
         return shm_map_open_root(arena, i, ret) && shm_map_options_evict(ret) != SHM_MAP_EVICT_NEVER;
@@ -53,8 +53,8 @@ static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
 }
 
 /*
- * One that has none is not searched: it may have had entries in all slabs, and of such maps there may be 63. A look at
- * each record, since a small map may be in tallies alone.
+ * A map without entries is not searched: it may have had entries in all slabs, and there may be 63 such maps. All
+ * tallies are summed up, since the entries of a small map may be counted in tallies alone.
  */
 static bool has_entries(const ShmArena *arena, uint32_t i) {
         ShmMapTotals totals;
@@ -76,7 +76,7 @@ const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *spac
         return NULL;
 }
 
-/* The bytes of all slots that are taken, but for those of indexes: these shrink with the entries. */
+/* The bytes of all slots that are taken, except for indexes, which shrink when entries are evicted. */
 static uint64_t taken_bytes(const ShmTrie *trie) {
         const ShmArena *arena = trie->arena;
         SlabWord index = shm_slab_word(arena, slot_id_slab(shm_handle_slot(trie->root))), w;
@@ -103,7 +103,7 @@ static uint64_t cached_bytes(const ShmArena *arena) {
         return bytes;
 }
 
-/* False: threads died in a change of one of the maps, and it is not known. */
+/* False: not known, since a thread died in a change of one of the maps. */
 static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
         ShmMapTotals totals;
         ShmTrie map;
@@ -128,7 +128,7 @@ static uint64_t offered_bytes(const ShmTrie *trie) {
         return bytes;
 }
 
-/* A walk over all slabs: only for a value that is larger than all entries. Their slabs may have room beside them. */
+/* Walks over all slabs only if the value is larger than all entries. Slabs of entries may have free slots, too. */
 bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost) {
         uint64_t size = (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE, taken, evictable;
 

@@ -1,25 +1,25 @@
 /*
  * Maps: the hands of eviction
  *
- * Purpose: the word of each class, in sweeps of two kinds (shm/map/evict.c).
+ * Purpose: moves the hand of each class, in sweeps of two kinds (shm/map/evict.c).
  *
  * Invariants
- *   1. A hand is one word. It is moved by compare-and-set, past what the mover then looks at: of several evictions at
- *      once each has slots of its own.
- *   2. All else here is a hint: the counts decide of which kind the next sweep is.
+ *   1. A hand is one word. A thread moves it by compare-and-set, and then looks at the slots that it moved the hand
+ *      past. So threads that evict at the same time look at different slots.
+ *   2. All else here is a hint: the counts only decide which kind the next sweep is of.
  *
  * Who may do what: a put, with its own actor.
  *
- * Crash: what the hand passed is looked at in the next sweep. Nobody waits for a stopped thread: others move the hand
- *   on.
+ * Crash: slots that a killed thread moved the hand past are looked at in the next sweep. No thread waits for a stopped
+ *   one: the others move the hand on.
  */
 #include "shm/map/evict-hand.h"
 
 /*
- * A sweep that evicts, and in which more than one of so many entries is put, makes the next a young one. With 32 an
- * access log misses up to 2 points more, since entries that nobody uses stay for a full sweep. Sweeps get shorter by
- * the entries that they spare, so the last ones, in which a put passes many slabs, are few: puts take as long as
- * with 32.
+ * If a sweep evicts, and the entries put in it are more than this share of all that it passed, a young sweep follows.
+ * With a share of 32 an access log misses up to 2 points more, since entries that are never used stay for a full sweep.
+ * Each young sweep is shorter by the entries that the one before spared. So only few sweeps have so few young entries
+ * that a put passes many slabs: puts take as long as with 32.
  */
 #define YOUNG_SHARE 256
 
@@ -28,7 +28,7 @@ static bool is_behind(uint64_t a, uint64_t b) {
 }
 
 bool shm_hand_move(const ShmTrie *trie, uint32_t class, uint64_t *w, uint64_t next) {
-        /* ORDER: acqrel; what it passes is looked at after it. */
+        /* ORDER: acqrel; the slots that it passes are looked at afterwards. */
         if (!shm_cas_acqrel(&hand_of(trie, class)->place, w, next))
                 return false;
         *w = next;
@@ -36,9 +36,9 @@ bool shm_hand_move(const ShmTrie *trie, uint32_t class, uint64_t *w, uint64_t ne
 }
 
 /*
- * Hands that go together are in sweeps of one kind: else the short sweep of one class would take as long as the full
- * one of another. The first that begins the next one decides, by the entries that were put meanwhile: a
- * young sweep passes these. Where nothing was evicted, they are not the next to go.
+ * Sweeps with one number are of one kind in all classes: otherwise the young sweep of one class would take as long as
+ * the full sweep of another. The first hand that begins the next sweep decides, by the entries that were put meanwhile:
+ * a young sweep passes these. If nothing was evicted, older entries come first, in a full sweep.
  */
 static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
         uint64_t classes = classes_in_use(trie), evicted = 0, put = 0, entries = 0;
@@ -59,7 +59,7 @@ static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
         return (ShmHand){ .sweep = h.sweep + 1, .young = evicted > 0 && put * YOUNG_SHARE > entries };
 }
 
-/* A sweep is over. What others count meanwhile is lost. */
+/* A sweep is over. Counts that other threads add at the same time are lost. */
 static void hand_reset(const ShmTrie *trie, uint32_t class, bool young) {
         ShmMapHand *hand = hand_of(trie, class);
         uint32_t passed = shm_load_rlx(&hand->passed); /* ORDER: rlx; a hint. */

@@ -1,18 +1,18 @@
 #pragma once
 /*
- * The hands of a map that evicts: for each class a word, its place in a sweep over all slabs (shm/map/evict.c). For the
- * files of eviction.
+ * The hands of a map that evicts. Each class has one: a word with its place in a sweep over all slabs. See
+ * shm/map/evict.c. Only the files of eviction include this.
  */
 #include <assert.h>
 
 #include "shm/map/trie-walk.h"
 
 /* The place of a hand, from the highest bit: */
-#define SWEEP_SHIFT 32 /* 32: the number of its sweep */
-#define SLAB_SHIFT 7 /* 25: the slab that is next; at the end of a sweep one more than any has */
-#define SLOT_SHIFT 1 /* 6: its slot that is next */
+#define SWEEP_SHIFT 32 /* 32 bits: the number of its sweep */
+#define SLAB_SHIFT 7 /* 25 bits: the next slab; at the end of a sweep the number of slabs */
+#define SLOT_SHIFT 1 /* 6 bits: the next slot in that slab */
 #define PLACE_YOUNG UINT64_C(1) /* the sweep is a young one */
-#define LEAD_MAX 2 /* sweeps that a class may be ahead of another, until it gets a slab of that */
+#define LEAD_MAX 2 /* sweeps; a class that is ahead by as many gets a slab of the class that is behind */
 
 static_assert(SHM_MAP_HANDS == SHM_CLASSES_MAX, "a hand for each class");
 static_assert(SHM_SLABS_MAX < 1 << 25 && SHM_SLOTS_MAX <= 1 << 6, "they fit a place");
@@ -46,7 +46,7 @@ static inline ShmMapState *state_of(const ShmTrie *trie) {
 }
 
 static inline uint64_t classes_in_use(const ShmTrie *trie) {
-        /* ORDER: rlx; a hint. Classes beyond are scribbles. */
+        /* ORDER: rlx; a hint. Bits of classes that the pool does not have are from stray writes. */
         return shm_load_rlx(&state_of(trie)->classes) & ((UINT64_C(1) << trie->arena->n_classes) - 1);
 }
 
@@ -55,7 +55,7 @@ static inline ShmMapHand *hand_of(const ShmTrie *trie, uint32_t class) {
 }
 
 static inline uint64_t hand_load(const ShmTrie *trie, uint32_t class) {
-        /* ORDER: rlx; it is decided on by compare-and-set. */
+        /* ORDER: rlx; a compare-and-set with this value decides. */
         return shm_load_rlx(&hand_of(trie, class)->place);
 }
 
@@ -66,7 +66,7 @@ static inline uint32_t range_shift(const ShmArena *arena) {
         return last < SHM_MAP_RANGES ? 0 : 32 - (uint32_t) __builtin_clz(last / SHM_MAP_RANGES);
 }
 
-/* Bits that are mostly as they should be are not written. */
+/* Looks first: the bits mostly have the right value already, and then nothing is written. */
 static inline void bits_set(uint64_t *word, uint64_t mask) {
         if (~shm_load_rlx(word) & mask) /* ORDER: rlx; a look. */
                 (void) shm_or_sc(word, mask); /* ORDER: sc; before the leaf is linked. */
@@ -77,17 +77,17 @@ static inline void bits_clear(uint64_t *word, uint64_t mask) {
                 (void) shm_and_sc(word, ~mask); /* ORDER: sc; before the leaf is linked. */
 }
 
-/* False: others moved it, and *w is where it is now. */
+/* Moves the hand from *w to `next`. False: another thread moved it, and *w is its place now. */
 bool shm_hand_move(const ShmTrie *trie, uint32_t class, uint64_t *w, uint64_t next);
 
-/* No slab is left for the hand: it waits at the end until those of other classes are there; then a sweep begins. */
+/* No slab is left for the hand: it moves to the end of its sweep or, if it is there already, begins the next sweep. */
 void shm_hand_end(const ShmTrie *trie, uint32_t class, uint64_t *w);
 
-/* The class whose hand is behind those of the others. *ret_first: the place of the first. */
+/* The class whose hand is furthest behind. *ret_last: its place; *ret_first: that of the hand furthest ahead. */
 uint32_t shm_hand_hindmost(const ShmTrie *trie, uint64_t *ret_last, uint64_t *ret_first);
 
 /*
- * That class, to be evicted from. Where it is sweeps behind, since the others worked for memory, it catches up at once;
- * by an even number, so that young entries stay young.
+ * The same class, for an eviction. If its hand is more than LEAD_MAX sweeps behind, since evictions for memory moved
+ * the others alone, it skips an even number of sweeps: so the bits of young entries keep their meaning.
  */
 uint32_t shm_hand_next_class(const ShmTrie *trie);

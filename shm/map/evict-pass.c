@@ -1,13 +1,14 @@
 /*
  * Maps: passes of eviction
  *
- * Purpose: looks at slots that a hand passes, and deletes entries that go (shm/map/evict.c).
+ * Purpose: looks at the slots that a hand passes, and deletes the entries that it does not spare (shm/map/evict.c).
  *
  * Invariants
- *   1. An entry is deleted by its version. What the hand decided on was an entry of this map, and goes only if it is
- *      still that.
- *   2. All else here is a hint. A visit or a young bit that is lost, or is another entry's, costs an entry its turn.
- *   3. A search ends after a few sweeps: the second finds what the first has cleared.
+ *   1. An entry is deleted by its version. So an entry is deleted only if it is still the one, in this map, that the
+ *      hand has chosen.
+ *   2. All else here is a hint. If a visited or young bit is lost, or was set for another entry, an entry is evicted
+ *      too early or too late.
+ *   3. A search ends after a few sweeps: the first one clears the visited bits, so the second one finds entries.
  *
  * Who may do what: a put, with its own actor, outside any operation, before it has a leaf.
  *
@@ -20,21 +21,21 @@
 #include "shm/map/unlink.h"
 #include "shm/slab/slab.h"
 
-/* A thread's cache of a class that the map evicts from: one of so many bytes of the map. */
+/* The share of the map's bytes that a thread keeps in its cache of a class that it evicts from. */
 #define KEPT_SHARE 1024
-#define CHOICE_MAX 8 /* slabs of which the one with least visits is emptied */
+#define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
-/* Whether the slot has a live leaf that says that it is of this map; the map may not hold it any more. */
+/* Whether the slot has a live leaf that names this map. The map need not hold it any more. */
 static bool view_leaf(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
         ShmArena *arena = trie->arena;
-        /* ORDER: acq, pairs with shm_uncached_free(); before what is in the slot. */
+        /* ORDER: acq, pairs with shm_uncached_free(); the tag is read before the object. */
         uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
 
         return (tag & 1) && shm_map_view(arena, shm_handle_make(arena->key, id, tag), ret) == 0 &&
                ret->head.map == trie->map && shm_map_view_live(arena, ret);
 }
 
-/* Those slots of the mask that are this map's, in a slab that others use, too. */
+/* The slots of the mask that have leaves of this map: other maps may have entries in the slab, too. */
 static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         uint64_t own = 0;
         ShmMapView view;
@@ -51,7 +52,7 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         return own;
 }
 
-/* The slots that are in use, of a slab with entries of the map. False: it is of another class, or key. */
+/* The taken slots of a slab that has, or had, entries of the map. False: none, or another class or key. */
 static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint64_t key, uint64_t *ret) {
         SlabWord w;
 
@@ -68,13 +69,13 @@ static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint6
 typedef struct Step {
         ShmHand from, to;
         uint32_t slab;
-        uint64_t passed; /* slots of it */
-        uint64_t young; /* slots of these that were filled in this sweep */
-        uint64_t spared; /* slots of these that were visited */
-        uint64_t victim; /* one of them, or 0 */
+        uint64_t passed; /* mask of the slots that the hand passes */
+        uint64_t young; /* the passed slots that were filled in this sweep */
+        uint64_t spared; /* the passed slots whose entries were visited */
+        uint64_t victim; /* the passed slot whose entry is to be evicted, or 0 */
 } Step;
 
-/* In the slab that the hand is at, it passes all slots up to a victim, or to the last one. */
+/* In the slab that the hand is at, it passes all slots up to the first victim or, without one, up to the last slot. */
 static void step_in_slab(const ShmTrie *trie, ShmHand h, uint64_t slots, Step *ret) {
         const ShmSlabLine *line = &trie->arena->lines[h.slab];
         uint64_t young = shm_load_rlx(&line->young[(h.sweep & 1) ^ h.young]); /* ORDER: rlx; a hint. */
@@ -111,7 +112,7 @@ static uint32_t range_slab(const ShmTrie *trie, uint32_t slab) {
         return UINT32_MAX;
 }
 
-/* From the hand to the end of the next slab. False: none is left. */
+/* Plans the hand's step in the next slab that it has to look at. False: no slab is left. */
 static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t key, Step *ret) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), slab;
         uint64_t slots;
@@ -128,7 +129,7 @@ static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t k
         return false;
 }
 
-/* After the hand was moved. Slots that it passed are not young any more, and those that it spared not visited. */
+/* After the hand was moved: clears the young bits of the slots that it passed, and the visited bits of those spared. */
 static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
         ShmSlabLine *line = &trie->arena->lines[step->slab];
         uint64_t *old = &line->young[!(step->from.sweep & 1)];
@@ -143,7 +144,10 @@ static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
                                    (uint32_t) __builtin_popcountll((own & step->spared) | step->young));
 }
 
-/* An entry that may go. Claims end by themselves. What looks like a leaf can be what one left in a chunk's slot. */
+/*
+ * Finds the entry in a slot, and its place in the trie, if it may be evicted. Claims may not: they end by themselves. A
+ * slot of a chunk may still have the bytes of an earlier leaf, so only the trie tells whether this is an entry.
+ */
 static bool find_victim(const ShmTrie *trie, SlotId id, uint64_t old, ShmMapView *view, ShmTrieCursor *c) {
         return view_leaf(trie, id, view) && !(view->head.flags & SHM_LEAF_CLAIM) && view->handle != old &&
                shm_map_find_leaf(trie, view, c);
@@ -161,8 +165,8 @@ uint64_t shm_evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, uint64_
 }
 
 /*
- * The hand has come to the end. It waits there for those of other classes: the first that went on would decide of which
- * kind the next sweep is before these have counted, and full sweeps of all classes would follow each other.
+ * The hand has come to the end of the slabs. It waits there for the hands of other classes. If it went on at once, it
+ * would decide which kind the next sweep is of before the others have counted, and one full sweep would follow another.
  */
 static bool step_is_last(const ShmTrie *trie, const Step *step) {
         return step->to.slab >= shm_arena_n_slabs_ever(trie->arena);
@@ -174,9 +178,9 @@ static void count_evicted(const ShmTrie *trie, uint32_t class) {
 }
 
 /*
- * A thread keeps little of what it made free for puts of other classes: these need memory, and in the order of a sweep
- * all classes have their turn. Else caches grow as where one class is allocated and freed by turns: in a map of 16 MiB
- * with values of 64 bytes to 8 KiB a 16th of all memory was in one thread's caches.
+ * Keeps the thread's cache of the slots that it freed short: puts of other classes need the memory, too, and a sweep
+ * evicts from all classes in turn. Otherwise caches grow, as for a class that is allocated and freed in turn: in a map
+ * of 16 MiB with values of 64 bytes to 8 KiB, a 16th of all memory was in the caches of one thread.
  */
 static void keep_few(ShmActor *actor, const ShmTrie *trie, uint32_t slab) {
         SlabWord w = shm_slab_word(trie->arena, slab);
@@ -209,7 +213,7 @@ uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, ui
         return cost;
 }
 
-/* As many ends as a search over all classes has. */
+/* The number of ends after which a search over all classes stops. */
 static uint32_t ends_of_all(const ShmTrie *trie) {
         return (uint32_t) __builtin_popcountll(classes_in_use(trie)) * ENDS_MAX;
 }
@@ -223,7 +227,7 @@ uint64_t shm_evict_any(ShmActor *actor, const ShmTrie *trie, uint64_t old) {
         return cost;
 }
 
-/* A slab that had entries may have none by now: only chunks, or slots in caches. */
+/* A slab that had entries may have only chunks, or slots in caches, by now. */
 static bool has_victims(const ShmTrie *trie, uint32_t slab, uint64_t slots, uint64_t old) {
         ShmTrieCursor c;
         ShmMapView view;
@@ -235,8 +239,8 @@ static bool has_victims(const ShmTrie *trie, uint32_t slab, uint64_t slots, uint
 }
 
 /*
- * The slab, among the next few with entries that have another key, which has least visits; UINT32_MAX: that was the
- * last one.
+ * Among the next CHOICE_MAX slabs that have entries, and another key, the one with the fewest visited entries.
+ * UINT32_MAX: there is none up to the end.
  */
 static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t from, uint64_t old) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), best = UINT32_MAX, least = UINT32_MAX, n = 0;

@@ -4,46 +4,46 @@
  * Purpose: SIEVE without a queue. Entries stay where they are; a hand goes over the slabs, in sweeps. It spares an
  *   entry that was used since the hand last passed it, and evicts the others.
  *
- * The order of SIEVE is that of insertion, with new entries in front of the hand at the far end, where those that
- * nobody uses are soon found. A new entry here has the slot of one that was evicted, right behind the hand. If it had
- * to wait there for a whole sweep, that would be CLOCK, which misses up to 10 points more. So a bit says
- * that an entry is young, and a sweep is of one of two kinds:
+ * SIEVE orders entries by insertion. A new entry is inserted at the end to which the hand moves, so an entry that is
+ * never used is soon evicted. Here a new entry takes the slot of an evicted one, right behind the hand. If the hand had
+ * to go over all slabs before it returned there, this would be CLOCK, which misses up to 10 points more. So each entry
+ * has a bit that says that it is young, and there are two kinds of sweeps:
  *
- *     full      passes all entries but those that are put while it is under way
+ *     full      passes all entries except those that are put during the sweep
  *     young     passes those that were put during the sweep before
  *
- * A young sweep follows one in which many entries were put. (Entries that were evicted do not tell: a large one makes
- * room for many.) The sweeps get smaller until few entries are young; a full one is next. `young` has two bits for
- * each slot, for sweeps of even and odd numbers: so entries put in this sweep and in the one before are told apart,
- * and an entry lives for a sweep at least.
+ * A sweep in which many entries were put is followed by a young sweep. (The number of evictions would be a wrong
+ * measure: one large entry makes room for many.) Young sweeps get smaller until few entries are young; then a full one
+ * follows. `young` has two bits for each slot, one for sweeps of even numbers and one for odd numbers. They tell
+ * entries that were put in this sweep from those of the sweep before, so each entry lives for one sweep at least.
  *
- * While only new keys are put, and none is used, one young sweep follows another. Each evicts an entry for each that is
- * put, so a put costs no more after 10^8 of them. Entries that were used before that stay meanwhile. So they do in
- * SIEVE, whose hand is then as far from the head for ever.
+ * While only new keys are put, and no entry is used, one young sweep follows another. Each evicts one entry for each
+ * entry that is put, so a put after 10^8 others costs no more than the first ones. Entries that were used before stay
+ * meanwhile. SIEVE does the same: its hand then keeps its distance from the head.
  *
- * Sizes: an entry that is put, and takes less than a third of the map's mean, begins as one that was used. So the hand
- * evicts it in its second sweep, where a larger one that nobody uses goes in the first: one of these has room for
- * several small entries, of which each may be hit. Where all entries are of one size that is SIEVE. A large entry that
- * is used stays as any other. A threshold at the whole mean lets an access log miss 8 points more, as nearly all of its
- * pages are smaller than that; at a half fewer requests miss than at a third, but sizes change so much that more slots
- * stay empty.
+ * Sizes: an entry that takes less than a third of the map's mean is put as if it had been used. So the hand evicts it
+ * in the second sweep, and a larger entry that is never used in the first: the room of one large entry is enough for
+ * several small ones, and each of these may be hit. If all entries have one size, this is SIEVE. A large entry that is
+ * used stays like any other. With a threshold at the mean itself an access log misses 8 points more, since nearly all
+ * of its pages are smaller than the mean. With one at half of the mean fewer requests miss than at a third, but the
+ * sizes change so much that more slots stay empty.
  *
- * Each class has a hand, since where the pool has no memory only slots of one class help. Otherwise the hand that is
- * behind goes next: together they are one hand that goes over all slabs.
+ * Each class has a hand: if the pool has no memory left, only slots of the put's class help. Otherwise the hand that is
+ * furthest behind moves next, so that the hands together are one hand that goes over all slabs.
  *
  * Invariants
- *   1. An entry that is put while a sweep is under way is not evicted in that sweep: its young bit is set before it is
- *      linked.
- *   2. A slab with entries of a map has the map's bit in `maps`, and the map its class in `classes` and its range in
- *      `ranges`, from before they are linked. None is ever cleared: a slab without such entries costs a look. Ranges
- *      spare a small map in a large pool most of these: 20 entries among 2^18 slabs take 28 us for each put without.
+ *   1. An entry that is put during a sweep is not evicted in that sweep: its young bit is set before it is linked.
+ *   2. Before an entry is linked, the map's bit is set in `maps` of the slab, and the bits of the slab's class and
+ *      range are set in the map's `classes` and `ranges`. These bits are never cleared, so a search may visit slabs
+ *      that have no entries of the map any more. Ranges save a small map in a large pool most of these visits: without
+ *      them, a put into a map of 20 entries among 2^18 slabs takes 28 us.
  *   3. All else here is a hint.
  *
- * Who may do what: a put, with its own actor, outside any operation, before it has a leaf. Whoever reads an entry, and
- *   may write the arena, sets its bit.
+ * Who may do what: a put evicts, with its own actor, outside any operation, before it has a leaf. Each thread that
+ *   reads an entry, and may write the arena, sets the entry's `visited` bit.
  *
- * The hands are in evict-hand.c, the passes over slots in evict-pass.c, the choice between maps where the pool has no
- * memory in evict-from.c, and here are the puts that call for them.
+ * This file has what puts call. The hands are in evict-hand.c, the passes over slots in evict-pass.c, and the choice
+ * between maps, for a pool without free memory, in evict-from.c.
  *
  * Crash: see evict-pass.c.
  */
@@ -56,16 +56,17 @@
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 
-#define SMALL_SHARE 3 /* an entry is small below the mean over this */
-#define EXTRA_MAX 16 /* entries that a put evicts beside its own size, where the limit was lowered */
-/* A limit is mostly exceeded by less: threads keep half of that share to themselves. */
+#define SMALL_SHARE 3 /* an entry is small if it takes less than the mean divided by this */
+#define EXTRA_MAX 16 /* entries that a put evicts at most, beyond its own size, after the limit was lowered */
+/* A map mostly exceeds its limit by less than this share. Threads have up to half of it in tallies of their own. */
 #define EXCESS_SHARE 32
-#define EMPTIED_MAX 512 /* slabs that are emptied for one put */
-#define CHAINS_MAX 64 /* entries looked at for large ones */
-#define TRIES_MAX 32 /* a put: others may take the memory that it made free */
-#define FULL_MS 100 /* a pool that was full is taken to be full for so long */
-#define CLASS_TRIES 2 /* then others take the slots of the class that it makes free */
-#define OWN_TRY 3 /* slabs of another map have objects, too, and did not help: slots of the own one may */
+#define EMPTIED_MAX 512 /* slabs that are emptied for one put, at most */
+#define CHAINS_MAX 64 /* entries that are evicted, at most, in search of chains */
+#define TRIES_MAX 32 /* for one put: other threads may take the memory that it freed */
+#define FULL_MS 100 /* for so long after an eviction for memory, the pool counts as full */
+#define CLASS_TRIES 2 /* to free slots of the class: if these fail, other threads take what the put frees */
+/* Slabs of other maps were emptied before, and did not help, since they have objects, too: slots of the own map may. */
+#define OWN_TRY 3
 
 void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf) {
         SlotId id = shm_handle_slot(leaf);
@@ -102,7 +103,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
                 return;
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
         mark_range(trie, slot_id_slab(id));
-        /* Last: the next put looks at no range, see shm_evict_is_marked(). */
+        /* Last: where this bit is set, the next put checks no range; see shm_evict_is_marked(). */
         bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
@@ -118,12 +119,12 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
                 bits_clear(&line->visited, slot_id_mask(id));
 }
 
-/* 0: there is free memory again. */
+/* The pool counts as full until then; 0: it has free memory again. */
 static void set_full(const ShmTrie *trie, uint64_t until_ms) {
         shm_store_rlx(&state_of(trie)->full_ms, until_ms); /* ORDER: rlx; a hint. */
 }
 
-/* False: nothing can be put there now. */
+/* The key of slabs that the leaf can be in. False: the epoch takes no objects now. */
 static bool key_of(const ShmTrie *trie, const ShmEvict *evict, uint64_t *ret) {
         uint32_t id, era;
 
@@ -136,19 +137,19 @@ static bool key_of(const ShmTrie *trie, const ShmEvict *evict, uint64_t *ret) {
 /* A search for memory. */
 typedef struct Search {
         ShmActor *actor;
-        const ShmTrie *from; /* the map whose entries go */
+        const ShmTrie *from; /* the map whose entries are evicted */
         const ShmEvict *evict;
-        uint64_t key; /* key of the slab that the leaf is to be in */
-        bool emptied; /* whole slabs: there is free memory again */
+        uint64_t key; /* the key (class, epoch, era) of slabs that the leaf can be in */
+        bool emptied; /* whole slabs were emptied, so the pool has free memory again */
 } Search;
 
-/* Entries of this map go; they are counted as its own. */
+/* From now on entries of this map are evicted, and counted for it. */
 static void turn_to(Search *s, const ShmTrie *from) {
         s->from = from;
         shm_tally_begin(s->actor, from);
 }
 
-/* Evicts the map's entries in a slab. True: a large one is enough, if its chunks are slabs of their own. */
+/* Evicts the map's entries in a slab. True: one large entry was enough, and its chunks were whole slabs. */
 static bool empty_of_map(const Search *s, uint32_t slab, uint64_t size, uint64_t *cost) {
         uint64_t last = 0;
         uint64_t enough = shm_chain_takes_slabs(s->from->arena) ? s->from->arena->size_max : UINT64_MAX;
@@ -160,7 +161,7 @@ static bool empty_of_map(const Search *s, uint32_t slab, uint64_t size, uint64_t
         return *cost >= size && last > enough;
 }
 
-/* Evicts all entries of a slab, those of other maps, too: else it would not be free. */
+/* Evicts all entries of a slab, also those of other maps: with these left, the slab would not become free. */
 static uint64_t empty_slab(Search *s, uint32_t slab, uint64_t size) {
         const ShmTrie *from = s->from;
         uint64_t cost = 0, maps = shm_evict_others(from, slab);
@@ -178,7 +179,7 @@ static uint64_t empty_slab(Search *s, uint32_t slab, uint64_t size) {
         return cost;
 }
 
-/* Evicts all entries of whole slabs, of `size` bytes or more: such a slab is free for any class. Returns their cost. */
+/* Evicts the entries of whole slabs, until these took `size` bytes: any class can use such a slab. Returns the cost. */
 static uint64_t empty_slabs(Search *s, uint64_t key, uint64_t size) {
         uint64_t cost = 0;
 
@@ -194,8 +195,8 @@ static uint64_t empty_slabs(Search *s, uint64_t key, uint64_t size) {
 }
 
 /*
- * Where only slots of one class and epoch help. A class that is small, and wanted by many, is swept again and again:
- * then it is to have a slab of the class that is swept least.
+ * Evicts where only slots of the put's class and epoch help. If a class has few slabs and many puts, it is swept again
+ * and again: it then gets a slab from the class that is swept least.
  */
 static uint64_t evict_in_class(Search *s) {
         uint32_t class = s->evict->class;
@@ -211,7 +212,7 @@ static uint64_t evict_in_class(Search *s) {
         return cost;
 }
 
-/* Large entries first, by the hand: their chunks are slots as are wanted. */
+/* For a chain: evicts in the order of the hands, and counts chains alone, since their chunks are the slots it needs. */
 static uint64_t evict_chains(const Search *s) {
         uint64_t cost = 0, next;
 
@@ -225,8 +226,8 @@ static uint64_t evict_chains(const Search *s) {
 }
 
 /*
- * Evicts in one map. Returns the cost of what went. Of another map whole slabs go: it may have no slot of the class and
- * epoch that are wanted, and each put would look for one in all of its slabs.
+ * Evicts in one map. Returns the cost of the entries that were evicted. Another map loses whole slabs: it may have no
+ * slot of the class and epoch that the put needs, and each put would search all of its slabs for one.
  */
 static uint64_t evict_in_map(Search *s, bool is_own, uint32_t n_tries) {
         const ShmEvict *evict = s->evict;
@@ -237,13 +238,13 @@ static uint64_t evict_in_map(Search *s, bool is_own, uint32_t n_tries) {
                 cost = evict_in_class(s);
         else if (evict->chained && !evict->for_index && n_tries < CLASS_TRIES)
                 cost = evict_chains(s);
-        /* More from try to try: in slabs where chunks of others are, too, entries may go without a slab being empty. */
+        /* Each try evicts more: a slab that also has chunks of other entries does not become free. */
         if (cost < size)
                 cost += empty_slabs(s, any_slab ? NO_KEY : s->key, (size << n_tries) - cost);
         return cost;
 }
 
-/* From map to map, until one has something to give. One that has nothing is searched again after a put into it. */
+/* Searches map after map until one has entries to evict. A map that has none is searched again after a put into it. */
 static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uint32_t n_tries) {
         const ShmTrie *from;
         uint64_t cost = 0;
@@ -271,10 +272,10 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
                 cost = evict_in_class(&s);
         if (cost == 0)
                 cost = evict_in_maps(&s, trie, maps, n_tries);
-        /* Beside others a search may find nothing where there is something. */
+        /* While other threads evict, a search may miss entries: so the maps without a bit are searched, too. */
         if (cost == 0)
                 cost = evict_in_maps(&s, trie, ~maps, n_tries);
-        /* A slab for a node is the index's: entries go on making room for each other. */
+        /* A slab that was emptied for a node belongs to the index: for entries, the pool is still full. */
         if (s.emptied && !evict->for_index)
                 set_full(trie, 0);
         return cost != 0;
@@ -295,8 +296,9 @@ bool shm_evict_was_full(const ShmTrie *trie) {
 }
 
 /*
- * Where the pool was full a moment ago: before an allocation fails, which takes longer. Whole slabs of another map are
- * many slots: for these one allocation fails.
+ * If the pool was full a moment ago, evicts before the allocation, since an allocation that fails takes longer. If the
+ * next entries to evict are another map's, nothing is done: a failed allocation then empties whole slabs, which is
+ * enough for many puts.
  */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
         Search s = { .actor = actor, .from = trie, .evict = evict };
@@ -313,7 +315,7 @@ static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *ev
                 set_full(trie, 0);
 }
 
-/* Evicts until so much more than the limit is gone, or as much as the put brings, and some more. */
+/* Evicts the excess over the limit. If that is much, stops at what the put brings, or at EXTRA_MAX entries if more. */
 static void evict_excess(ShmActor *actor, const ShmTrie *trie, uint64_t excess, const ShmEvict *evict) {
         uint64_t gone = 0, cost = 1;
 
@@ -323,20 +325,20 @@ static void evict_excess(ShmActor *actor, const ShmTrie *trie, uint64_t excess, 
         }
 }
 
-/* As all know it, and this thread itself. */
+/* The bytes in the state of the map, with those in the tally of this thread. */
 static uint64_t bytes_used(const ShmActor *actor, const ShmTrie *trie) {
         const ShmMapTally *tally = &actor->record->tally;
         /* ORDER: rlx; ours alone. */
         bool counts = shm_load_rlx(&tally->map) == trie->map;
         /* ORDER: rlx; ours alone. */
         int64_t own = counts ? (int64_t) shm_load_rlx(&tally->counts[SHM_MAP_BYTES]) : 0;
-        /* A name that was another map's: that one's entries in tallies are below 0 here. ORDER: rlx; a hint. */
+        /* May be below 0: the name was another map's, whose entries are still in tallies. ORDER: rlx; a hint. */
         int64_t used = (int64_t) shm_load_rlx(&state_of(trie)->counts[SHM_MAP_BYTES]) + own;
 
         return used < 0 ? 0 : (uint64_t) used;
 }
 
-/* With what all threads keep to themselves: a look at each record. */
+/* The same with the tallies of all threads, which takes a walk over all records. */
 static uint64_t bytes_exactly(const ShmTrie *trie) {
         ShmMapTotals totals;
 
@@ -351,9 +353,9 @@ static uint64_t excess_of(const ShmEvict *evict, uint64_t bytes) {
 }
 
 /*
- * By how much the map would exceed its limit. Where its name was another map's, or its limit was higher, threads that
- * did nothing since, or ended, may keep more to themselves than this limit allows. So before a put is refused, and
- * before much is evicted, the records are looked at.
+ * By how much the map would exceed its limit. If the limit was higher before, or the name was another map's, the
+ * tallies of threads that are idle or have ended may hold more than the limit lets a thread keep. So before a put is
+ * refused, and before much is evicted, the tallies of all records are summed up.
  */
 static uint64_t excess_for(const ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
         uint64_t usual = evict_is_on(evict) ? evict->cost + evict->options.limit_bytes / EXCESS_SHARE : 0;

@@ -1,20 +1,20 @@
 #pragma once
 /*
- * Eviction: a map that is full makes room for new entries by deleting others, those that were not used for longest
- * (SIEVE). A map is full at its limit, or where the pool has no memory left.
+ * Eviction: a full map makes room for a new entry by deleting entries that were not used for a long time (SIEVE). A map
+ * is full at its limit, or if the pool has no memory left.
  */
 #include "shm/map/leaf.h"
 #include "shm/map/options.h"
 
 /* A put that needs room. */
 typedef struct ShmEvict {
-        ShmMapOptions options; /* as the put began */
-        uint64_t cost; /* as shm_map_view_cost() */
-        uint32_t class; /* its leaf's */
+        ShmMapOptions options; /* as the map had them when the put began */
+        uint64_t cost; /* what the leaf takes, as shm_map_view_cost() */
+        uint32_t class; /* the class of the leaf */
         uint32_t epoch; /* as for shm_object_alloc() */
         bool chained;
-        bool for_index; /* its leaf was made: a node lacks memory */
-        uint64_t old; /* the leaf that it will replace, which stays until then; 0: none, or not known */
+        bool for_index; /* it has its leaf, but there was no memory for a node */
+        uint64_t old; /* the leaf that it will replace, and that is not evicted; 0: none, or not known */
         uint64_t old_cost;
 } ShmEvict;
 
@@ -25,7 +25,7 @@ static inline bool shm_evict_is_wanted(const ShmTrie *trie, const ShmMapOptions 
 
 void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf);
 
-/* A leaf was used: the hand will pass it over once. A look is enough where it was used before. */
+/* A leaf was used: the hand spares it once. If its bit is set already, nothing is written. */
 static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
         SlotId id = shm_handle_slot(leaf);
 
@@ -36,15 +36,15 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
                 shm_evict_set_visited(trie, leaf);
 }
 
-/* Whether entries of the map are to go for puts into others, too. A hint: the map's options are asked. */
+/* Says whether puts into other maps may evict this map's entries. A hint: its options decide. */
 void shm_evict_offer(const ShmTrie *trie, bool evicts);
 
-/* A leaf is about to be linked; `cost`: as shm_map_view_cost(); `used`: in place of another one of its key. */
+/* Before a leaf is linked. `cost`: as shm_map_view_cost(); `used`: it replaces an entry of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
 /*
- * Whether that has nothing to do: the map did not evict as the put began, and has, or had, entries in this slab, whose
- * range was marked before, and of this class.
+ * Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and the bits of this slab, its
+ * range and its class were set for an earlier entry.
  */
 static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions *options, uint64_t leaf) {
         const ShmSlabLine *line = &trie->arena->lines[slot_id_slab(shm_handle_slot(leaf))];
@@ -58,14 +58,14 @@ static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions 
                shm_load_rlx(&trie->arena->header->maps[trie->map - 1].classes) >> slab_word_class(word) & 1;
 }
 
-/* Before a put makes its leaf: evicts where the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC. */
+/* Before a put makes its leaf: evicts if the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC. */
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);
 
 /*
- * After a put failed with -ENOMEM, for the n_tries-th time from 0 on: whether anything was evicted, so that it is to
- * try again.
+ * After a put failed with -ENOMEM; n_tries counts from 0 the calls of this put. True: entries were evicted, and the put
+ * is to be tried again.
  */
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries);
 
-/* Whether the map evicted for memory a moment ago, and made no whole slab free since. */
+/* Whether the map evicted for memory a moment ago, and has not emptied whole slabs since. */
 bool shm_evict_was_full(const ShmTrie *trie);

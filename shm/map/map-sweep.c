@@ -1,19 +1,21 @@
 /*
- * Maps: stale entries of all of them
+ * Maps: sweeps that remove stale entries
  *
- * Purpose: after a revocation, gives the index memory back that its entries took, without anybody asking for it.
+ * Purpose: after a revocation, takes the revoked entries out of the indexes of all maps. The index memory of these
+ *   entries is then free again even if no thread uses the maps any more.
  *
  * Invariants
- *   1. Only stale entries go.
- *   2. A step is short, and a sweep ends, whatever the arena holds: scans do (shm/map/trie-scan.c).
+ *   1. Only stale entries are removed.
+ *   2. A step is short, and a sweep ends, whatever the arena contains, as scans do (shm/map/trie-scan.c).
  *
  * Who may do what: the maintainer, with record 0, like any writer.
  *
- * Crash: the next maintainer sweeps all maps when it takes over. Its notes are for shm_rollback_control().
+ * Crash: the next maintainer sweeps all maps when it takes over. shm_rollback_control() handles the notes of the
+ *   maintainer that was killed.
  */
 #include "shm/map/map-sweep.h"
 
-/* The next map that is to be swept. False: there is none. */
+/* Opens the next map that is to be swept. False: there is none. */
 static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
         uint64_t asked;
 
@@ -52,7 +54,7 @@ static bool is_under_way(const ShmMapSweep *sweep) {
 }
 
 uint32_t shm_map_miscounts(const ShmArena *arena) {
-        /* ORDER: acq, pairs with ask_for_census(); `miscounts` of the maps were raised before. */
+        /* ORDER: acq, pairs with ask_for_census(); it raised `miscounts` of the map before. */
         return (uint32_t) shm_load_acq(&arena->header->n_miscounts);
 }
 

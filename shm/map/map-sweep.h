@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Sweeping maps: entries that are stale, since their epoch was revoked, are taken out of the index, which shrinks by
- * that, and the others are counted. For the maintainer, in steps: all maps after each revocation, and those in a change
- * of which a thread died.
+ * Sweeping maps. Entries whose epoch was revoked are stale: a sweep takes them out of the index, which shrinks, and
+ * counts the others. The maintainer sweeps in steps. It sweeps all maps after each revocation and, after a thread has
+ * died in a change of a map, that map.
  */
 #include "shm/map/map.h"
 
@@ -10,22 +10,25 @@
 bool shm_map_sweep_step(ShmActor *control, ShmMapSweep *sweep, uint32_t n);
 
 /*
- * All maps are to be swept. A sweep that is under way is ended first: what it passed over may be stale by now, and
- * another one follows.
+ * All maps are to be swept. If a sweep is under way, it goes on to its end, and another one follows: entries that the
+ * first one has passed may be stale by now.
  */
 static inline void shm_map_sweeps_ask(ShmMapSweeps *sweeps) {
         sweeps->asked++;
 }
-/* The walk of a map begins at its first entry, and its census with it. */
+/* The walk of the current map begins again at its first entry, with a new census. */
 static inline void shm_map_sweep_begin_map(ShmMapSweep *sweep) {
         sweep->opened = false;
         sweep->scan = (ShmTrieScan){};
 }
-/* How often a map was to be counted, modulo 2^32. */
+/* How many counts of maps were asked for so far, of all maps together, modulo 2^32. */
 uint32_t shm_map_miscounts(const ShmArena *arena);
-/* Whether all maps were swept since `asked` was this, and those counted that were to be since `miscounts` was this. */
+/*
+ * Whether all maps were swept after sweeps->asked was `asked`, and all maps were counted that were to be when
+ * shm_map_miscounts() was `miscounts`.
+ */
 bool shm_map_sweeps_ended(const ShmMapSweeps *sweeps, uint64_t asked, uint32_t miscounts);
-/* Whether one is under way or wanted: of all maps, or of those that are to be counted. Any sweep counts these. */
+/* Whether a sweep is under way, or wanted: of all maps, or of maps that are to be counted. Each sweep counts these. */
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps);
 /* A step of the sweep that is due. */
 void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n);

@@ -1,13 +1,14 @@
 /*
  * Maps: puts
  *
- * Purpose: makes a leaf, and links it in the place of its key.
+ * Purpose: makes a leaf, and links it at the place of its key.
  *
  * Invariants: see map.c.
  *
  * Who may do what: writers, see trie-walk.c.
  *
- * Crash: see trie-walk.c. A put that was killed is done or not; its leaf is linked or freed by repair.
+ * Crash: see trie-walk.c. A put that was killed has either replaced the entry or changed nothing. Repair frees its leaf
+ *   if no word of the trie holds it.
  */
 #include "shm/map/map.h"
 
@@ -34,14 +35,14 @@ uint32_t shm_map_value_max(const ShmTrie *trie) {
 
 typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
-        ShmMapLeaf head; /* not sealed; without an epoch and an end until there is a leaf */
-        size_t size; /* its slot has room for this */
-        bool is_short; /* it has the fewest pieces */
-        bool node_first; /* it is made after a node is allocated */
-        ShmEvict evict; /* where entries are to make room for it */
+        ShmMapLeaf head; /* not sealed; `epoch` and `expires` are valid once there is a leaf */
+        size_t size; /* the smallest slot that it needs */
+        bool is_short; /* a chain of the fewest chunks that can hold the value */
+        bool node_first; /* a node is allocated before the leaf; see leaf_new_with_room() */
+        ShmEvict evict; /* for eviction, if the map is full */
 } NewLeaf;
 
-/* Says what the leaf will be. False: key or value has no room in the map. */
+/* Computes head and size of the leaf. False: the key or the value is too large for the map. */
 static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie, const ShmMapKey *key,
                                                             const ShmMapPut *put, bool is_short,
                                                             NewLeaf *ret) {
@@ -49,7 +50,7 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
         uint32_t key_max = (uint32_t) shm_map_key_max(arena), head_size = key->size, chained;
 
         if (__builtin_expect(put->claim != NULL, 0))
-                head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim is behind the key */
+                head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim follows the key */
         chained = shm_chain_head_size(arena, head_size, put->value_size, is_short);
         if (key->size > key_max || put->value_size > value_max_option(&ret->evict.options) ||
             (chained && (head_size > key_max || put->value_size > shm_chain_size_max(arena))))
@@ -74,14 +75,14 @@ static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
         return shm_leaf_cost(trie->arena, &leaf->head, leaf_room(trie, leaf));
 }
 
-/* The leaf takes this much, in slots of this class: so much is evicted for it. */
+/* Sets how many bytes, and slots of which class, an eviction has to free for the leaf. */
 static void leaf_measure(const ShmTrie *trie, NewLeaf *leaf) {
         leaf->evict.cost = leaf_cost(trie, leaf);
         leaf->evict.class = shm_arena_class(trie->arena, leaf->size);
         leaf->evict.chained = leaf->evict.cost > shm_arena_size_max(trie->arena);
 }
 
-/* False: it cannot do with fewer slabs, or takes more than the map's limit then. */
+/* Plans the leaf with the fewest chunks. False: it has the fewest already, or would exceed the map's limit. */
 static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                             NewLeaf *leaf) {
         size_t before = leaf->size;
@@ -94,8 +95,9 @@ static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKe
 }
 
 /*
- * There was no memory for the leaf, or for a node: whether it is to be tried again. With a node first, and with the
- * fewest pieces, it is tried before anything is evicted; with these also where nothing is left to be evicted.
+ * There was no memory for the leaf, or for a node. Returns whether the put is to be tried again. These are tried, in
+ * this order: the node is allocated before the leaf; the leaf has the fewest chunks, unless the pool was full a moment
+ * ago; entries are evicted; and, if there is nothing to evict, the leaf has the fewest chunks.
  */
 __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, const ShmTrie *trie,
                                                            const ShmMapKey *key, const ShmMapPut *put,
@@ -116,7 +118,7 @@ __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, cons
         return !was_short && leaf_plan_short(actor, trie, key, put, leaf);
 }
 
-/* Threads that come late, to the leaf that was in the slot before, compare with these words. */
+/* A late thread that still works on the earlier leaf of this slot expects other values in these words, and so fails. */
 static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t seal) {
         shm_store_rlx(&leaf->expires, end ^ seal); /* ORDER: rlx; before it is linked. */
         if (leaf->flags & SHM_LEAF_CELL)
@@ -124,8 +126,9 @@ static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t 
 }
 
 /*
- * Late readers of the slot's last object may still look at it; they find its tag changed. `end` is apart from the head:
- * were it stored there just before, the copy of the head would wait for that store.
+ * Late readers of the earlier object in this slot may still read here; they find afterwards that its tag has changed.
+ * `end` is a parameter, and not in the head: if it had just been stored there, the copy of the head would wait for that
+ * store.
  */
 static void leaf_fill(void *object, const ShmMapLeaf *head, uint64_t end, const ShmMapKey *key,
                       const ShmMapPut *put, uint64_t seal) {
@@ -147,14 +150,14 @@ static uint64_t *leaf_word(void *object, const ShmMapLeaf *head) {
                              shm_leaf_value_off(head->key_size, head->flags));
 }
 
-/* Frees a leaf that is noted, and linked nowhere. There may be a node that it did not come into. */
+/* Frees a leaf that is noted, and that no word holds. Also removes the node that was made for it, if there is one. */
 static void leaf_free(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t leaf) {
         (void) shm_chain_free(actor, leaf);
         (void) shm_trie_shrink(actor, trie, key->hash);
         (void) shm_actor_unnote(actor, leaf);
 }
 
-/* The claim's leaf stays as long as anything of it is of use. */
+/* The leaf of a claim stays until both the claim and its stale value have ended. */
 static uint64_t claim_end(const ShmClaim *claim) {
         return claim->ends > claim->stale_until ? claim->ends : claim->stale_until;
 }
@@ -169,7 +172,7 @@ static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, cons
         return shm_map_end(trie, ttl_ms);
 }
 
-/* Makes the leaf in the epoch of its head's number, noted. */
+/* Allocates, fills and notes the leaf, in the epoch that its head names. */
 static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                      NewLeaf *leaf) {
         const ShmPending pending = { .root = trie->root, .hash = key->hash };
@@ -194,7 +197,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         return r;
 }
 
-/* The leaf has to say of which era it is. So the era that is open now is asked for by name. */
+/* The leaf contains its epoch's number with the era, so the number is needed before the leaf is allocated. */
 static int leaf_epoch(const ShmActor *actor, const ShmTrie *trie, uint32_t epoch, bool ask, uint32_t *ret) {
         uint32_t id, era;
         int r;
@@ -212,7 +215,7 @@ static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         bool whichever = put->epoch == SHM_EPOCH_CURRENT || put->epoch >> 8 == 0;
         int r;
 
-        /* Over between the question and the last allocation: ask again. Not for ever: the table is input. */
+        /* The era may end before the leaf is allocated: try again with the new one. Bounded: the table is input. */
         for (int tries = 0; tries < 4; tries++) {
                 r = leaf_epoch(actor, trie, put->epoch, tries > 0, &ret->head.epoch);
                 r = r ?: leaf_make(actor, trie, key, put, ret);
@@ -222,7 +225,7 @@ static int leaf_new(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         return whichever && r == -ESTALE ? -ESHUTDOWN : r;
 }
 
-/* Whether the mode allows a put where `version` is; 0: nothing. */
+/* Whether the mode allows a put while the key's entry has this version; 0: there is no entry. */
 static int admit_put(const ShmMapPut *put, uint64_t version) {
         switch (put->mode) {
         case SHM_MAP_PUT:
@@ -238,14 +241,14 @@ static int admit_put(const ShmMapPut *put, uint64_t version) {
         return -EINVAL;
 }
 
-/* Two chains of one size may differ in what they cost: one may have been made with fewer pieces. */
+/* Two chains of the same size may cost different amounts: one may have been made of fewer chunks. */
 static bool is_same_size(const ShmTrie *trie, const NewLeaf *a, const ShmMapView *b) {
         return a->head.key_size == b->head.key_size && a->head.value_size == b->head.value_size &&
                a->head.flags == b->head.flags &&
                (!(a->head.flags & SHM_LEAF_CHAINED) || leaf_room(trie, a) == b->room);
 }
 
-/* A put is done. `old`: the leaf that it replaced, or NULL; `was`: what was at the cursor, if that is not `old`. */
+/* Counts a put that was done. `old`: the leaf that it replaced, or NULL; then `was` is the replaced word, or 0. */
 static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf, const ShmMapView *old,
                       uint64_t was) {
         const ShmMapLeaf *head = &leaf->head;
@@ -268,8 +271,8 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf,
 }
 
 /*
- * Whether the put may go on. An entry whose time is over is none: for a mode that needs that, this is settled first.
- * Nor is a claim one, but to the put that fulfils it.
+ * Whether the put may go on. An expired entry counts as absent. If the mode depends on that, the end is settled first,
+ * so that no other thread can prolong the entry. A claim counts as absent, too, except for the put that fulfils it.
  */
 static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
         if (found != 0)
@@ -285,7 +288,7 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
         return admit_put(put, 0);
 }
 
-/* Evicts for the leaf that is to be made. `old`: the entry that it will replace, or NULL. */
+/* Makes room for the leaf by eviction. `old`: the entry that the leaf will replace, or NULL. */
 static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put, const ShmMapView *old,
                      NewLeaf *leaf) {
         leaf->evict = (ShmEvict){
@@ -299,8 +302,9 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put,
 }
 
 /*
- * A leaf, and room for it. If a put had a leaf, and no memory for a node, the leaf may have taken the last free slab
- * though another slab had room for it: the cache takes slots of both. So then it takes a slot for a node before.
+ * Makes the leaf, and room for it. If a put got a leaf but no memory for a node, the leaf may have taken the last free
+ * slab, although another slab had a slot for it: the cache has slots of both. The next try therefore allocates a node
+ * before the leaf, and frees it afterwards. So the thread's cache has a slot for the node when the put needs it.
  */
 static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                               const ShmMapPut *put, const ShmTrieCursor *c, const ShmMapView *old,
@@ -322,15 +326,16 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
 }
 
 /*
- * Whether the leaf is made before the look for its place: what the look waits for comes while the last bytes of a large
- * value are still on their way. Only where nothing that it may find makes a leaf needless, or another one.
+ * Whether the leaf is made before the search for its place. The search waits for cache misses, and does so while the
+ * last bytes of a large value are still being stored. It must not depend on the search whether a leaf is needed, nor
+ * which one.
  */
 static bool leaf_is_first(const ShmTrie *trie, const ShmMapPut *put, const NewLeaf *leaf) {
         return leaf->head.flags & SHM_LEAF_CHAINED && leaf->handle == 0 && put->mode == SHM_MAP_PUT &&
                !leaf->node_first && !shm_evict_is_wanted(trie, &leaf->evict.options);
 }
 
-/* One attempt. SHM_TRIE_E_CHANGED: to be done again. The leaf is made when it is first needed, or by itself. */
+/* One attempt. SHM_TRIE_E_CHANGED: try again. The leaf is made in the first attempt that needs it, and then kept. */
 static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *leaf) {
         bool is_first = __builtin_expect(leaf_is_first(trie, put, leaf), 0);
@@ -347,7 +352,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                 if (r)
                         return r;
         }
-        /* Before a split: the leaf's note says where repair is to look for a node that nothing came into. */
+        /* Before a split, the leaf's note tells repair where to look for a node that the split left empty. */
         if (leaf->handle == 0) {
                 r = leaf_new_with_room(actor, trie, key, put, &c, found == 0 ? &view : NULL, leaf);
                 if (r || is_first)
@@ -379,7 +384,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         uint32_t n_evicted = 0;
         int r;
 
-        /* One by one: a compiler clears the whole by a string instruction, which takes 8 ns. */
+        /* Member by member: to clear all of it, a compiler uses a string instruction, which takes 8 ns. */
         leaf.handle = 0;
         leaf.node_first = false;
         leaf.evict = (ShmEvict){ .options = shm_map_options(trie) };
@@ -389,7 +394,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         do {
                 r = put_once(actor, trie, key, put, &leaf);
                 leaf.evict.for_index = leaf.handle != 0;
-                /* A leaf that is stale, since its epoch was revoked, makes the put begin anew with another. */
+                /* If the leaf's epoch was revoked, the leaf is stale, and the put begins again with a new leaf. */
                 if (r && r != SHM_TRIE_E_CHANGED && leaf.handle) {
                         leaf_free(actor, trie, key, leaf.handle);
                         leaf.handle = 0;

@@ -1,27 +1,30 @@
 /*
  * Maps: counts
  *
- * Purpose: how many entries a map has, how large they are, and what became of others, without a walk.
+ * Purpose: tells, without a walk, how many entries a map has, how many bytes these take, and how many entries were
+ *   inserted and removed.
  *
  * Invariants
- *   1. A writer counts a change after it, and its record names the map (`map`) from before the change until it was
- *      counted. So a map whose counts are not those of its entries, since a writer died, is known. The same holds
- *      while it adds its tally to the state of the tally's map.
- *   2. Entries are what is linked, also stale leaves until somebody takes them out. The bytes of a stale leaf are not
- *      known any more: after a sweep, which takes them out, the map is counted, too.
- *   3. A census is a walk beside writers. It meets about half of what changes meanwhile: it is compared with the mean
- *      of the totals before and after. So it is exact where nothing changes, and else errs by the changes of one walk
- *      at most. Entries are corrected only after a death, and once more by the next walk, for another reason, after
- *      one that errs, or ends while a thread is in a change, which that thread counts later: else their count is right,
- *      and a walk beside writers would make it wrong. A map that is made anew where the name was another's is counted,
- *      too: threads and walks that began in the one before may count in it.
- *   4. Totals are the sums in the map's state and the tallies of that map in all records. A tally moves to the state
- *      when its bytes are many, or the thread turns to another map; else it stays, also when the thread ends.
+ *   1. A writer counts a change after it has made it. The `map` of its record names the map from before the change
+ *      until the change is counted, and also while the writer adds its tally to the state of a map. So after the death
+ *      of a writer, the record tells which map may have wrong counts.
+ *   2. All linked leaves count as entries, also stale ones, until they are unlinked. The bytes of a stale leaf are not
+ *      known any more. So a sweep, which unlinks stale leaves, also counts the bytes of the map anew.
+ *   3. A census is a walk while other threads may write. It meets about half of the changes that are made meanwhile, so
+ *      its result is compared with the mean of the totals before and after it. It is exact if nothing changes, and
+ *      otherwise off by the changes of one walk at most. Therefore entries are corrected only after a death: otherwise
+ *      their count is right, and a census would make it wrong. If a correction may be off, or a thread was in a change
+ *      when the census ended (it counts that change later), the next census corrects entries once more, whatever it is
+ *      for. A new map whose name was another map's is also counted: threads and walks that began in the earlier map may
+ *      still count in it.
+ *   4. A total is the sum of the map's state and of the tallies of that map in all records. A thread adds its tally to
+ *      the state when the tally has many bytes or inserts, or when the thread turns to another map. Otherwise the tally
+ *      stays in the record, also when the thread ends.
  *
  * Who may do what: the owner of a record counts in its tally, and adds that to the state. The maintainer ends a census.
  *
- * Crash: of the maintainer in a census: `counted` is as before, and the next one begins again. Between its last two
- *   stores: entries may be corrected and bytes not; then `counted` is as before, too.
+ * Crash: if the maintainer dies during a census, `counted` is unchanged, and the next maintainer begins the census
+ *   again. The same holds if it dies after it has corrected the entries and before it has corrected the bytes.
  */
 #include "shm/map/tally.h"
 
@@ -98,7 +101,7 @@ static Counts state_counts(const ShmArena *arena, uint32_t map) {
         return c;
 }
 
-/* Beside a thread that adds its tally to the state, that may be in the sums twice, or not at all. */
+/* While a thread adds its tally to the state, that tally may be in the sums twice, or not at all. */
 static Counts sum_counts(const ShmArena *arena, uint32_t map) {
         Counts sums = state_counts(arena, map);
 
@@ -113,7 +116,7 @@ static Counts sum_counts(const ShmArena *arena, uint32_t map) {
         return sums;
 }
 
-/* Sums of differences may be below 0 for a moment. */
+/* A sum of differences may be below 0 for a moment. */
 static uint64_t at_least_0(uint64_t sum) {
         return (int64_t) sum < 0 ? 0 : sum;
 }
@@ -163,7 +166,7 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
 }
 
 static void ask_for_census(ShmArena *arena, uint32_t i) {
-        /* ORDER: acqrel, pairs with shm_map_census_begin(); what was counted wrongly is before. */
+        /* ORDER: acqrel, pairs with shm_map_census_begin(); the wrong count comes before it. */
         (void) shm_add_acqrel(&arena->header->maps[i].miscounts, 1);
         /* ORDER: acqrel, pairs with shm_map_miscounts(); a sweep that begins after it finds the map. */
         (void) shm_add_acqrel(&arena->header->n_miscounts, 1);
@@ -191,10 +194,10 @@ bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i) {
         return asked != 0 && asked != shm_load_rlx(&arena->header->maps[i].counted);
 }
 
-/* Whether a thread is in a change of the map, which it may count only after this walk. */
+/* Whether a thread is in a change of the map. It may count that change only after this census. */
 static bool is_in_change(const ShmArena *arena, uint32_t i) {
         for (uint32_t k = 0; k < shm_arena_n_records_ever(arena); k++)
-                /* ORDER: acq, pairs with shm_tally_end(); what it counted is in the sums. */
+                /* ORDER: acq, pairs with shm_tally_end(); all that the thread counted is in the sums. */
                 if (shm_load_acq(&shm_arena_record(arena, k)->map) == i + 1)
                         return true;
         return false;

@@ -1,5 +1,5 @@
 #pragma once
-/* Counts of maps: of their entries, and of what becomes of these. */
+/* Counts of maps: their entries and bytes, and how many entries were inserted, deleted, expired and evicted. */
 #include "shm/arena/actor.h"
 #include "shm/map/chain.h"
 #include "shm/map/options.h"
@@ -8,31 +8,34 @@
 
 typedef struct ShmMapTotals {
         uint64_t entries,
-                bytes; /* present; approximate beside writers, and after a death until it is repaired */
+                bytes; /* present; approximate while threads write, and after a death until repair */
         uint64_t inserts, deletes, expirations, evictions, failures; /* ShmMapCount */
         uint64_t hits, misses; /* gets of threads that have records */
 } ShmMapTotals;
 
 /* The index of the named root that names a map's root; SHM_ROOTS_MAX: none does. */
 uint32_t shm_map_index(const ShmArena *arena, uint64_t root);
-/* From now on what is done through this view of a map that has a name is counted. */
+/* From now on changes through this view of a map are counted, if a named root names the map. */
 void shm_map_attach(ShmTrie *trie);
 /* The map that root i names, attached. False: it names none. */
 bool shm_map_open_root(ShmArena *arena, uint32_t i, ShmTrie *ret);
 
 /* The counts of the map that root i names, or named. */
 void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
-/* The same without hits and misses, which are 0: these are a walk over all records. */
+/* The same, but hits and misses are 0: these would take a walk over all records. */
 void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 
-/* A thread keeps differences of the bytes to itself up to this, and all threads together up to a 64th of a limit. */
+/* The most bytes that a thread has in its tally. With a limit, all threads together have a 64th of it at most. */
 #define SHM_TALLY_BYTES UINT64_C(65536)
-/* The bytes stay where as many go as come: the entries may not, and eviction asks for their mean. */
+/*
+ * The most inserts. If as many bytes are freed as put, the bytes alone would never move the tally to the state. But the
+ * number of entries may change, and eviction needs their mean size.
+ */
 #define SHM_TALLY_INSERTS 256U
 
-/* The size of the entries as limits count it: SHM_TALLY_BYTES says how far it may be off. */
+/* The bytes of the entries, for comparison with a limit. SHM_TALLY_BYTES says how far this may be off. */
 static inline uint64_t shm_map_bytes_of(const ShmArena *arena, uint32_t i) {
-        /* ORDER: rlx; as it was a moment ago. */
+        /* ORDER: rlx; it may be old. */
         uint64_t n = shm_load_rlx(&arena->header->maps[i].counts[SHM_MAP_BYTES]);
 
         return (int64_t) n < 0 ? 0 : n;
@@ -42,14 +45,14 @@ static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
         return shm_map_bytes_of(trie->arena, trie->map - 1);
 }
 
-/* How many entries these are. */
+/* The number of these entries. */
 uint64_t shm_map_entries(const ShmTrie *trie);
 
-/* Adds the differences in this thread's record to the state of the map that its record names as being changed. */
+/* Adds this thread's tally to the state of the tally's map, and clears it. The record must name the map as changed. */
 void shm_tally_flush(ShmActor *actor);
-/* From now on the differences are of another map. */
+/* From now on the tally is of another map. */
 void shm_tally_turn(ShmActor *actor, uint32_t map);
-/* Whether the thread keeps too large a difference to itself; the same for a map with a limit. */
+/* Whether the difference is too large for a tally: by the limit of the map, or in any case. */
 bool shm_tally_is_far_of(const ShmTrie *trie, uint64_t difference, uint64_t limit);
 static inline bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
         uint64_t limit = shm_map_options_limit(trie);
@@ -58,15 +61,15 @@ static inline bool shm_tally_is_far(const ShmTrie *trie, uint64_t difference) {
                (limit != 0 && shm_tally_is_far_of(trie, difference, limit));
 }
 
-/* 0: the root has another map since, whose counts are not ours. A tally of no map goes nowhere. */
+/* The map to count for; 0: the root names another map by now, so nothing is counted: a tally of map 0 is dropped. */
 static inline uint32_t shm_tally_map(const ShmTrie *trie) {
-        /* ORDER: rlx; a root is rarely unset, and a count of that moment may be lost. */
+        /* ORDER: rlx; a root is rarely unset, and then a count may be lost. */
         return shm_load_rlx(&trie->arena->header->roots[trie->map - 1].handle) == trie->root ? trie->map : 0;
 }
 
 /*
- * Around each change of a map, and the counting of it: a map whose writer dies between the two is counted anew
- * (shm_map_miscounted()). They do not nest; between two changes a call may begin anew for another map.
+ * A writer calls these before it changes a map, and after it has counted the change. If it dies in between, the map is
+ * counted anew (shm_map_miscounted()). They do not nest. Between two changes a call may begin again, for another map.
  */
 static inline void shm_tally_begin(ShmActor *actor, const ShmTrie *trie) {
         uint32_t map;
@@ -99,7 +102,7 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
                 shm_tally_flush(actor);
 }
 
-/* The size of the slots that an entry takes; `room`: of its leaf's. */
+/* The size of all slots that an entry takes. `room`: the size of its leaf's slot. */
 static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head, uint64_t room) {
         if (__builtin_expect(head->flags & SHM_LEAF_CHAINED, 0))
                 room += shm_chain_cost(arena, head, (uint32_t) room);
@@ -132,19 +135,19 @@ static inline void shm_tally_miss(const ShmActor *actor, const ShmTrie *trie) {
                 shm_count_rlx(&actor->record->map_misses[trie->map - 1]);
 }
 
-/* For repair, of a dead thread's record: the map that it was changing is to be counted. */
+/* For repair, with the record of a dead thread: the map that the thread was changing is to be counted. */
 void shm_map_miscounted(ShmArena *arena, const ShmRecord *record);
 
-/* Counting a map anew, by a walk beside writers: see ShmMapCensus. */
+/* Counting a map anew, by a walk while other threads write: see ShmMapCensus. */
 
-/* Whether a map is to be counted, since somebody died in a change of it. */
+/* Whether a map is to be counted, since a thread died in a change of it. */
 bool shm_map_is_miscounted(const ShmArena *arena, uint32_t i);
 void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret);
-/* How often the map was to be counted; 0 where no map was. */
+/* How many counts of the map were asked for so far; 0 if none was, for any map. */
 uint64_t shm_map_asked(const ShmArena *arena, uint32_t i);
-/* There is nothing to be counted: after this was `asked`, the root named no map, or one that is no more. */
+/* There is nothing to count: shm_map_asked() returned `asked`, and after that the root named no map that exists. */
 void shm_map_uncounted(ShmArena *arena, uint32_t i, uint64_t asked);
-/* The root names a new map since, whose entries are not those that were counted when the census began. */
+/* The root names a new map now: drops the entries and bytes that were counted for the earlier one at the begin. */
 void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census);
 /* Corrects entries and bytes. */
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census);
