@@ -375,9 +375,9 @@ class map {
          */
         std::optional<std::string> get_part(std::string_view key, size_t offset, size_t size,
                                             tslab_handle version = 0) const {
-                std::string part(size, 0);
+                std::string part(std::min(size, longest_value), 0);
                 ssize_t n = tslab_map_get_part(raw_, key.data(), key.size(), version, offset, part.data(),
-                                               size, nullptr);
+                                               part.size(), nullptr);
 
                 if (n == -ENOENT)
                         return std::nullopt;
@@ -559,6 +559,7 @@ class map {
 
     private:
         static constexpr milliseconds longest_wait{ UINT32_MAX };
+        static constexpr size_t longest_value = size_t{ 16 } << 20;
 
         static uint32_t ttl_of(milliseconds ttl) {
                 if (ttl < milliseconds(0) || ttl > no_end)

@@ -255,6 +255,7 @@ void test_map() {
         CHECK(!map.insert("a", "two") && map.update("a", large) && !map.update("b", "two"));
         tslab_handle version = map.find("a")->version;
         CHECK(map.get_part("a", 99998, 10, version) == "xx" && !map.get_part("b", 0, 1));
+        CHECK(map.get_part("a", 99998, std::string::npos) == "xx");
         CHECK(map.replace("a", version, "three", 60s) && !map.replace("a", version, "four"));
         CHECK(map.find("a")->left > 50s && map.find("a")->left <= 60s);
         CHECK(map.touch("a", tslab_cxx::map::no_end) && !map.find("a")->left && !map.touch("b", 1s));
