@@ -244,9 +244,10 @@ int map_options_load(void *ret, size_t size, const void *options) {
         return 0;
 }
 
-static bool are_options(const struct tslab_map_options *o) {
+static bool are_options(const struct tslab_map_options *o, const ShmArena *arena) {
         return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms != TSLAB_MAP_TTL_NONE &&
-               o->value_max <= SHM_LEAF_VALUE_MAX && o->evict <= TSLAB_MAP_EVICT_SIEVE && o->reserved == 0;
+               o->value_max <= SHM_LEAF_VALUE_MAX && o->evict <= TSLAB_MAP_EVICT_SIEVE &&
+               (o->limit_bytes == 0 || o->limit_bytes >= shm_leaf_cost_min(arena)) && o->reserved == 0;
 }
 
 _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
@@ -257,7 +258,7 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
         int r;
 
         r = map_options_load(&o, sizeof(o), options);
-        if (r || !are_options(&o))
+        if (r || !are_options(&o, &pool->arena))
                 return -EINVAL;
         if (!*name || !proto_text_is_clean(name, TSLAB_MAP_NAME_MAX))
                 return -EINVAL;

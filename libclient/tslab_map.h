@@ -130,7 +130,9 @@ struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
         uint32_t flags;
         uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
-        uint64_t limit_bytes; /* memory that the entries may take, see "Limits"; 0: as much as there is */
+        uint64_t
+                limit_bytes; /* memory that the entries may take, see "Limits"; 0: as much as there is. At least
+                                 the class for 32 bytes: 64 */
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
         uint32_t stale_ms; /* expired entries can be had as stale ones for so long; 0: not at all */
         uint32_t evict; /* TSLAB_MAP_EVICT_* */
@@ -144,7 +146,7 @@ struct tslab_map_options {
  * epoch is to be reserved, and waits up to a second for other processes that do control work.
  *
  * -EINVAL      the name is empty, longer than 43 bytes or not printable text; options are out of range, or of a
- *              later version
+ *              later version; the limit is below the smallest entry
  * -ENOENT      there is none, and TSLAB_MAP_EXISTING is set or the pool was opened with TSLAB_READER
  * -EEXIST      there is one, and TSLAB_MAP_EXCLUSIVE is set
  * -EUCLEAN     the root of that name is no map; or the control or attach error of that name

@@ -1,5 +1,6 @@
 /* The maps of the pool, with what their indexes take, and their options. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,19 @@ static int change_options(ShmArena *arena, const ShmTrie *trie, const Tslab__Map
         return 0;
 }
 
+/* Whether the map could have an entry. If not, refuses. */
+static bool admit_limit(RequestContext *context, const Tslab__MapSet *set) {
+        uint32_t least = shm_leaf_cost_min(&context->requests->pool->arena);
+
+        if (!(set->set & SET_LIMIT) || set->limit_bytes == 0 || set->limit_bytes >= least)
+                return true;
+        session_refuse(context->session, context->id, -EINVAL,
+                       "a limit of %" PRIu64
+                       " bytes has no room for an entry of map '%s': the smallest takes %" PRIu32,
+                       set->limit_bytes, set->map ?: "", least);
+        return false;
+}
+
 void request_map_set(RequestContext *context, const ProtoRequest *request) {
         ShmArena *arena = &context->requests->pool->arena;
         const Tslab__MapSet *set = request->map_set;
@@ -168,6 +182,8 @@ void request_map_set(RequestContext *context, const ProtoRequest *request) {
         uint32_t root;
         Trail trail;
 
+        if (!admit_limit(context, set))
+                return;
         if (!find_map(arena, set->map ?: "", &root, &trie) || change_options(arena, &trie, set) != 0) {
                 refuse_map(context->session, context->id, set->map ?: "");
                 return;

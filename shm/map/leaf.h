@@ -68,6 +68,11 @@ static inline size_t shm_leaf_size(uint32_t key_size, uint32_t value_size, uint3
                (flags & SHM_LEAF_CHAINED ? sizeof(uint64_t) : value_size);
 }
 
+/* Memory of the smallest entry. A map with a lower limit could have none. */
+static inline uint32_t shm_leaf_cost_min(const ShmArena *arena) {
+        return arena->classes[shm_arena_class(arena, shm_leaf_size(0, 0, 0))].size;
+}
+
 /* A leaf seen in place. Read its bytes, then ask shm_map_view_live() whether they were the leaf's. */
 typedef struct ShmMapView {
         uint64_t handle;

@@ -95,21 +95,25 @@ static void test_map_evict_options(void **state) {
         tslab_map_close(map);
 }
 
-/* Whatever would be an entry is refused, and says so. */
+/* A limit with room for no entry at all is refused; with one below the caller's entries these are, and say so. */
 static void below_an_entry(struct tslab *pool, uint32_t evict) {
-        struct tslab_map *map = open_map(pool, 1, evict);
-        static const char large[10000];
+        struct tslab_map_options o = { .size = sizeof(o), .limit_bytes = 63, .evict = evict };
+        struct tslab_map *map;
+        static const char large[10000], k[33];
         tslab_handle version;
         int64_t value;
 
+        assert_int_equal(tslab_map_open(&map, pool, "m", &o), -EINVAL);
+        map = open_map(pool, 64, evict);
         assert_int_equal(put(map, 1), -E2BIG);
         assert_int_equal(tslab_map_put(map, "k", 1, large, sizeof(large), TSLAB_EPOCH_CURRENT), -E2BIG);
-        assert_int_equal(tslab_map_put(map, "", 0, "", 0, TSLAB_EPOCH_CURRENT), -E2BIG);
-        assert_int_equal(tslab_map_add(map, "k", 1, 1, 0, 0, &value), -E2BIG);
-        assert_int_equal(tslab_map_limit(map, "k", 1, 1, 1, 1, NULL), -E2BIG);
-        assert_int_equal(tslab_map_claim(map, "k", 1, TSLAB_EPOCH_CURRENT, &version), -E2BIG);
+        assert_int_equal(tslab_map_put(map, k, sizeof(k), "", 0, TSLAB_EPOCH_CURRENT), -E2BIG);
+        assert_int_equal(tslab_map_add(map, k, sizeof(k), 1, 0, 0, &value), -E2BIG);
+        assert_int_equal(tslab_map_limit(map, k, sizeof(k), 1, 1, 1, NULL), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, k, sizeof(k), TSLAB_EPOCH_CURRENT, &version), -E2BIG);
         assert_int_equal(statistics(map).entries, 0);
         assert_int_equal(tslab_map_count(map), 0);
+        assert_int_equal(tslab_map_put(map, k, 32, "", 0, TSLAB_EPOCH_CURRENT), 0);
         tslab_map_close(map);
 }
 

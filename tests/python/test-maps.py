@@ -115,6 +115,15 @@ class Alone(unittest.TestCase):
             with self.subTest(options), self.assertRaises(ValueError):
                 tslab.Map(self.pool, 'other', **options)
 
+    def test_limit_below_one_entry(self):
+        with self.assertRaises(tslab.Error) as caught:
+            tslab.Map(self.pool, 'other', limit_bytes=17)
+        self.assertEqual((caught.exception.errno, caught.exception.strerror),
+                         (errno.EINVAL, "map 'other' with limit_bytes=17: Invalid argument"))
+        small = tslab.Map(self.pool, 'other', limit_bytes=64)
+        with self.assertRaises(tslab.TooLargeError):
+            small[b'key'] = bytes(100)
+
     def test_wait_without_end(self):
         claim = self.map.claim(b'a')
         self.assertFalse(self.map.wait(b'a', claim.version, 0.01))

@@ -79,6 +79,9 @@ static void print_map_options(FILE *out, const Tslab__MapInfo *map) {
                                full);
         else
                 (void) fprintf(out, "no limit; where the pool is full, %s", full);
+        if (map->limit_bytes && map->bytes > map->limit_bytes)
+                (void) fprintf(out, "; it has %s in %s now", format_bytes(FORMAT_BUFFER, map->bytes),
+                               format_count(FORMAT_BUFFER, map->entries, "entry", "entries"));
         if (map->ttl_msec)
                 (void) fprintf(out, "; entries live for %s unless their put says otherwise",
                                format_span(FORMAT_BUFFER, map->ttl_msec * UINT64_C(1000)));

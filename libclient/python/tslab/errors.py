@@ -24,7 +24,7 @@ class EpochClosedError(Error):
 
 
 class TooLargeError(Error, ValueError):
-    """Larger than the pool's largest class allows."""
+    """Larger than the pool's largest class, or the options of the map, allow."""
 
 
 class NotFoundError(Error, LookupError):
@@ -69,7 +69,7 @@ _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.ENOMEM: (FullError, 'no memory is left for it'),
     errno.ENOSPC: (FullError, 'no room is left for it'),
     errno.ESHUTDOWN: (EpochClosedError, 'the epoch is closed'),
-    errno.E2BIG: (TooLargeError, 'larger than the largest class of the pool'),
+    errno.E2BIG: (TooLargeError, 'larger than the pool, or the map, takes'),
     errno.ENOENT: (NotFoundError, 'there is no such thing'),
     errno.EAGAIN: (ChangedError, 'it was changed meanwhile'),
     errno.EROFS: (ReadOnlyError, 'the pool was opened as a reader'),

@@ -113,7 +113,7 @@ class Map(MutableMapping[bytes, bytes]):
 
         The other arguments belong to the map, and count only if this call makes it. `ttl`: the lifetime of entries that
         are put without one (None: no end). `limit_bytes`: the memory that all entries may take (0: as much as there
-        is). `value_max`: the size of the largest value (0: a megabyte). `stale`: for how many seconds get_stale() still
+        is; less than the smallest entry takes, 64: Error with EINVAL). `value_max`: the size of the largest value (0: a megabyte). `stale`: for how many seconds get_stale() still
         returns expired values. With `evict="sieve"`, entries that were not used for long make room for others, below
         the limit and in a full pool; without it puts raise FullError then."""
         if evict not in _EVICT:
@@ -127,7 +127,8 @@ class Map(MutableMapping[bytes, bytes]):
             raise ValueError(f'out of range: limit_bytes={limit_bytes}, value_max={value_max}, stale={stale}') from e
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         native = ffi.new('struct tslab_map **')
-        check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options), f'map {name!r}')
+        check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options),
+              f'map {name!r}' + (f' with limit_bytes={limit_bytes}' if limit_bytes else ''))
         self.pool, self.name = pool, name
         self._options = {'ttl': ttl, 'limit_bytes': limit_bytes, 'value_max': value_max, 'stale': stale, 'evict': evict}
         self._owner = pool._native          # it must not go before the map

@@ -100,6 +100,19 @@ class Maps(Case):
         self.assertEqual(self.text('maps', 'set', 'values', '--evict', 'sieve'),
                          "Map 'values': no limit; where the pool is full, entries that were not read for long go.\n")
 
+    def test_set_small_limit(self):
+        """A limit below one entry is refused; one below what the map has now is told, and with it what that means."""
+        self.fill()
+        before = self.one()
+        self.refused(1, "a limit of 17 bytes has no room for an entry of map 'values': the smallest takes 64",
+                     'maps', 'set', 'values', '--limit', '17', '--ttl', '5')
+        self.assertEqual(self.one(), before)
+        size = f'{before["bytes"] / 1024:.1f}K'
+        self.assertEqual(self.text('maps', 'set', 'values', '--limit', '64'),
+                         f"Map 'values': at most 64B, then puts fail; it has {size} in {N} entries now.\n")
+        self.assertEqual(self.text('maps', 'set', 'values', '--limit', '0'),
+                         "Map 'values': no limit; where the pool is full, puts fail.\n")
+
     def test_set_evict_beside(self):
         """A map that is changed to evict gives entries to another one at once, whose writers are killed."""
         daemon = self.start('default', '--size=4M')
