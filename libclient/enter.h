@@ -43,6 +43,9 @@ static inline ThreadState *pool_thread(const struct tslab *pool) {
                        : NULL;
 }
 
+/* The same for any state that belongs to this thread alone, whichever it used last. */
+ThreadState *pool_thread_slow(const struct tslab *pool);
+
 static inline bool pool_is_closed(const struct tslab *pool) {
         return shm_load_rlx(&pool->serial) == POOL_CLOSED; /* ORDER: rlx; the caller's fences order it. */
 }

@@ -293,6 +293,11 @@ static void end_spare(struct tslab *pool) {
         pool_leave_shared(pool);
 }
 
+/* The state of an entry of this thread's; NULL: it has none, or it is another's by now. */
+static ThreadState *own_state(const ThreadCache *entry) {
+        return entry && entry->state && entry->state->token == entry->token ? entry->state : NULL;
+}
+
 static void on_thread_exit(void *userdata) {
         ThreadTable *table = userdata;
 
@@ -303,7 +308,7 @@ static void on_thread_exit(void *userdata) {
                 ThreadCache *entry = &table->entries[i];
                 struct tslab *pool = find_pool(entry->serial);
 
-                if (pool && entry->state && entry->state->token == entry->token)
+                if (pool && own_state(entry))
                         end_state(pool, entry->state);
                 drop_entry(entry);
         }
@@ -326,7 +331,7 @@ void registry_end_call(struct tslab *pool) {
 
         if (inside.shares == pool)
                 end_spare(pool);
-        if (entry && entry->state && entry->state->token == entry->token && is_inside_call(entry->state))
+        if (own_state(entry) && is_inside_call(entry->state))
                 end_state(pool, entry->state);
 }
 
@@ -458,6 +463,21 @@ static int enter_shared(struct tslab *pool, ThreadState **ret) {
         return r == -EUSERS && control_reap_threads(pool) ? try_shared(pool, ret) : r;
 }
 
+static ThreadState *use_entry(const struct tslab *pool, const ThreadCache *entry) {
+        if (entry->state->n_pending == 0 && !pool->local->sampler)
+                thread_cache = *entry;
+        return entry->state;
+}
+
+ThreadState *pool_thread_slow(const struct tslab *pool) {
+        const ThreadCache *entry;
+
+        if (!thread_table || pool_is_closed(pool))
+                return NULL;
+        entry = find_entry(pool->number);
+        return own_state(entry) ? use_entry(pool, entry) : NULL;
+}
+
 static int enter_state(struct tslab *pool, ThreadState **ret) {
         ThreadCache *entry;
         int r;
@@ -468,17 +488,15 @@ static int enter_state(struct tslab *pool, ThreadState **ret) {
                 if (r)
                         return r;
         }
-        if (!entry->state || entry->state->token != entry->token) {
+        if (!own_state(entry)) {
                 r = find_record(pool, entry);
                 if (r)
                         return r;
         }
         if (!entry->state)
                 return enter_shared(pool, ret);
-        *ret = entry->state;
-        if (entry->state->n_pending == 0 && !pool->local->sampler)
-                thread_cache = *entry;
-        return pool_set_busy(pool, entry->state);
+        *ret = use_entry(pool, entry);
+        return pool_set_busy(pool, *ret);
 }
 
 int pool_enter_slow(struct tslab *pool, ThreadState **ret) {

@@ -512,8 +512,8 @@ struct tslab_map_statistics {
         uint64_t entries; /* expired ones, too, until their memory goes back, and claims */
         uint64_t bytes; /* memory of the entries, without the index */
         uint64_t hits,
-                misses; /* gets; of threads that have a record, since they have put, allocated or freed: of a
-                           thread that does so in several pools, opened twice or others, only in the last */
+                misses; /* gets; of threads that have a record of their own, since they have put, allocated or freed
+                           in this pool */
         uint64_t inserts, deletes; /* entries that came, and that were deleted or revoked */
         uint64_t expirations, evictions;
         uint64_t failures; /* changes that failed for want of memory or room */

@@ -621,8 +621,43 @@ static void test_map_threads_share_a_record(void **state) {
         tslab_close(pool);
 }
 
+/* Gets are counted in each pool that the thread uses, also while an object is pending in one. */
+static void test_map_gets_in_several_pools(void **state) {
+        enum { N_POOLS = 3, ROUNDS = 10 };
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+        struct tslab *pools[N_POOLS] = { *state };
+        struct tslab_map *maps[N_POOLS];
+        tslab_handle pending;
+
+        for (unsigned i = 0; i < N_POOLS; i++) {
+                if (i > 0)
+                        assert_int_equal(tslab_create(&pools[i], NULL), 0);
+                assert_int_equal(tslab_map_open(&maps[i], pools[i], "m", NULL), 0);
+                assert_int_equal(tslab_map_put(maps[i], "k", 1, "v", 1, TSLAB_EPOCH_CURRENT), 0);
+        }
+        for (unsigned round = 0; round < ROUNDS; round++) {
+                for (unsigned i = 0; i < N_POOLS; i++) {
+                        assert_value(maps[i], "k", "v");
+                        assert_int_equal(tslab_map_get(maps[i], "x", 1, NULL, 0, NULL), -ENOENT);
+                }
+                if (round == 0)
+                        assert_int_equal(
+                                tslab_alloc_pending(pools[1], 64, TSLAB_EPOCH_CURRENT, &pending, NULL), 0);
+        }
+        for (unsigned i = 0; i < N_POOLS; i++) {
+                assert_int_equal(tslab_map_statistics(maps[i], &statistics), 0);
+                assert_int_equal(statistics.hits, ROUNDS);
+                assert_int_equal(statistics.misses, ROUNDS);
+                tslab_map_close(maps[i]);
+                if (i > 0)
+                        tslab_close(pools[i]);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_map_gets_in_several_pools, map_pool_setup,
+                                                map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_flags, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_not_a_map, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_one_epoch_for_all, map_pool_setup,
