@@ -16,8 +16,9 @@
  *      std::optional<std::string> page = pages.get("/");
  *      std::string other = pages.get_or_compute("/other", render, 60s);
  *
- * Where <tslab.h> returns a negative errno, an exception is thrown: tslab_cxx::error, which is a
- * std::system_error, or std::bad_alloc for -ENOMEM. Threads and forks are as in <tslab.h>. Header only; link
+ * Where <tslab.h> returns a negative errno, an exception is thrown: std::bad_alloc for -ENOMEM, or tslab_cxx::error,
+ * which is a std::system_error, and whose what() names the call, and the pool, root or map if one has a name:
+ * "tslab_map_put of 'pages': No space left on device". Threads and forks are as in <tslab.h>. Header only; link
  * libtslab.
  */
 #include <algorithm>
@@ -44,15 +45,16 @@ namespace tslab_cxx {
 
 class error : public std::system_error {
     public:
-        explicit error(int number) : std::system_error(number, std::generic_category(), "tslab") {}
+        explicit error(int number, const std::string &what = "tslab")
+            : std::system_error(number, std::generic_category(), what) {}
 };
 
-/* Returns the result if it is no error. */
-template <typename Result> Result check(Result result) {
+/* Returns the result of a call if it is no error. `name`: of what it was called for, such as a pool or a map. */
+template <typename Result> Result check(Result result, const char *call, std::string_view name = {}) {
         if (result == -ENOMEM)
                 throw std::bad_alloc();
         if (result < 0)
-                throw error(static_cast<int>(-result));
+                throw error(static_cast<int>(-result), name.empty() ? call : call + (" of '" + std::string(name) + "'"));
         return result;
 }
 
@@ -81,7 +83,7 @@ class pool {
         static pool open(const char *name = nullptr, const tslab_options *options = nullptr) {
                 tslab *raw;
 
-                check(tslab_open(&raw, name, options));
+                check(tslab_open(&raw, name, options), "tslab_open", name ? name : "");
                 return pool(raw);
         }
 
@@ -89,7 +91,7 @@ class pool {
         static pool create(const tslab_options *options = nullptr) {
                 tslab *raw;
 
-                check(tslab_create(&raw, options));
+                check(tslab_create(&raw, options), "tslab_create");
                 return pool(raw);
         }
 
@@ -121,14 +123,14 @@ class pool {
 
                 static_assert(std::is_trivially_copyable_v<T>, "other processes see its bytes");
                 static_assert(alignof(T) <= 16, "objects are aligned to 16");
-                check(tslab_alloc_pending(raw_, sizeof(T), epoch, &raw, &object));
+                check(tslab_alloc_pending(raw_, sizeof(T), epoch, &raw, &object), "tslab_alloc_pending");
                 try {
                         new (object) T{ std::forward<Arguments>(arguments)... };
                 } catch (...) {
                         (void) tslab_free(raw_, raw);
                         throw;
                 }
-                check(tslab_publish(raw_, raw));
+                check(tslab_publish(raw_, raw), "tslab_publish");
                 return handle<T>(raw);
         }
 
@@ -165,7 +167,7 @@ class pool {
         template <typename T> bool free(handle<T> h) {
                 int r = tslab_free(raw_, h.raw());
 
-                return r != -ESTALE && check(r) == 0;
+                return r != -ESTALE && check(r, "tslab_free") == 0;
         }
 
         /* Returns a root, or an empty handle. The object stored under the name has to be a T. */
@@ -174,7 +176,7 @@ class pool {
                 int r = tslab_root_get(raw_, name.c_str(), &raw);
 
                 if (r != -ENOENT)
-                        check(r);
+                        check(r, "tslab_root_get", name);
                 return handle<T>(raw);
         }
 
@@ -183,20 +185,20 @@ class pool {
         bool set_root(const std::string &name, handle<T> expected, handle<T> h) {
                 int r = tslab_root_set(raw_, name.c_str(), expected.raw(), h.raw());
 
-                return r != -EAGAIN && check(r) == 0;
+                return r != -EAGAIN && check(r, "tslab_root_set", name) == 0;
         }
 
         uint32_t epoch() const {
                 uint32_t epoch;
 
-                check(tslab_epoch_current(raw_, &epoch));
+                check(tslab_epoch_current(raw_, &epoch), "tslab_epoch_current");
                 return epoch;
         }
 
         uint32_t advance() {
                 uint32_t epoch;
 
-                check(tslab_epoch_advance(raw_, &epoch));
+                check(tslab_epoch_advance(raw_, &epoch), "tslab_epoch_advance");
                 return epoch;
         }
 
@@ -205,7 +207,7 @@ class pool {
          */
         std::pair<bool, uint32_t> advance_from(uint32_t expected) {
                 uint32_t epoch;
-                int r = check(tslab_epoch_advance_from(raw_, expected, &epoch));
+                int r = check(tslab_epoch_advance_from(raw_, expected, &epoch), "tslab_epoch_advance_from");
 
                 return { r > 0, epoch };
         }
@@ -213,12 +215,12 @@ class pool {
         uint32_t reserve(const char *label = nullptr) {
                 uint32_t epoch;
 
-                check(tslab_epoch_reserve(raw_, label, &epoch));
+                check(tslab_epoch_reserve(raw_, label, &epoch), "tslab_epoch_reserve");
                 return epoch;
         }
 
         void close_epoch(uint32_t epoch, bool revoke = false) {
-                check(tslab_epoch_close(raw_, epoch, revoke ? TSLAB_CLOSE_REVOKE : 0));
+                check(tslab_epoch_close(raw_, epoch, revoke ? TSLAB_CLOSE_REVOKE : 0), "tslab_epoch_close");
         }
 
     private:
@@ -226,9 +228,9 @@ class pool {
                 void *object;
                 size_t size;
 
-                check(tslab_get(raw_, h.raw(), &object, &size));
+                check(tslab_get(raw_, h.raw(), &object, &size), "tslab_get");
                 if (size < sizeof(T))
-                        throw error(ESTALE); /* an object of another type */
+                        throw error(ESTALE, "tslab_get"); /* an object of another type */
                 return object;
         }
 
@@ -265,10 +267,10 @@ class memory_resource : public std::pmr::memory_resource {
                 if (!is_ours(size, alignment) && upstream_)
                         return upstream_->allocate(size, alignment);
                 if (alignment > 16)
-                        throw error(E2BIG);
+                        throw error(E2BIG, "tslab_malloc");
                 block = tslab_malloc(pool_, size, epoch_);
                 if (!block)
-                        check(-errno);
+                        check(-errno, "tslab_malloc");
                 return block;
         }
 
@@ -315,10 +317,11 @@ class map {
         using milliseconds = std::chrono::milliseconds;
         static constexpr milliseconds no_end{ TSLAB_MAP_TTL_NONE };
 
-        map(const pool &pool, const std::string &name, const tslab_map_options *options = nullptr) {
-                check(tslab_map_open(&raw_, pool.raw(), name.c_str(), options));
+        map(const pool &pool, const std::string &name, const tslab_map_options *options = nullptr)
+            : name_(name) {
+                checked(tslab_map_open(&raw_, pool.raw(), name.c_str(), options), "tslab_map_open");
         }
-        map(map &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+        map(map &&other) noexcept : name_(std::move(other.name_)), raw_(std::exchange(other.raw_, nullptr)) {}
         map &operator=(map &&other) noexcept {
                 map(std::move(other)).swap(*this);
                 return *this;
@@ -327,7 +330,10 @@ class map {
         map &operator=(const map &) = delete;
         ~map() { close(); }
 
-        void swap(map &other) noexcept { std::swap(raw_, other.raw_); }
+        void swap(map &other) noexcept {
+                name_.swap(other.name_);
+                std::swap(raw_, other.raw_);
+        }
         void close() noexcept { raw_ = tslab_map_close(raw_); }
         /* For the calls of <tslab_map.h>; stays owned. */
         tslab_map *raw() const noexcept { return raw_; }
@@ -348,7 +354,7 @@ class map {
 
                 if (r == -ENOENT)
                         return std::nullopt;
-                check(r);
+                checked(r, "tslab_map_get_alloc");
                 std::unique_ptr<void, void (*)(void *)> owner(bytes, std::free);
                 return make_entry(std::string(static_cast<const char *>(bytes), info.value_size), info);
         }
@@ -364,7 +370,7 @@ class map {
                         value.resize(info.value_size);
                 if (n == -ENOENT)
                         return std::nullopt;
-                check(static_cast<int>(n < 0 ? n : 0));
+                checked(n, "tslab_map_take");
                 value.resize(static_cast<size_t>(n));
                 return make_entry(std::move(value), info);
         }
@@ -381,13 +387,13 @@ class map {
 
                 if (n == -ENOENT)
                         return std::nullopt;
-                part.resize(static_cast<size_t>(check(n)));
+                part.resize(static_cast<size_t>(checked(n, "tslab_map_get_part")));
                 return part;
         }
 
         void put(std::string_view key, std::string_view value, milliseconds ttl = {},
                  uint32_t epoch = TSLAB_EPOCH_CURRENT) {
-                check(put_with(key, value, TSLAB_MAP_PUT, 0, ttl, epoch));
+                checked(put_with(key, value, TSLAB_MAP_PUT, 0, ttl, epoch), "tslab_map_put");
         }
 
         /* Sets a value if the key is absent. Returns whether it was. */
@@ -395,7 +401,7 @@ class map {
                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_INSERT, 0, ttl, epoch);
 
-                return r != -EEXIST && check(r) == 0;
+                return r != -EEXIST && checked(r, "tslab_map_insert") == 0;
         }
 
         /* Sets a value if the key is present. Returns whether it was. */
@@ -403,7 +409,7 @@ class map {
                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_UPDATE, 0, ttl, epoch);
 
-                return r != -ENOENT && check(r) == 0;
+                return r != -ENOENT && checked(r, "tslab_map_update") == 0;
         }
 
         /* Sets a value if the present one, or a claim, has this version; 0: if the key is absent. Returns whether. */
@@ -411,35 +417,36 @@ class map {
                      milliseconds ttl = {}, uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_REPLACE, version, ttl, epoch);
 
-                return r != -EAGAIN && check(r) == 0;
+                return r != -EAGAIN && checked(r, "tslab_map_replace") == 0;
         }
 
         /* Returns whether the key is present. */
         bool touch(std::string_view key, milliseconds ttl) {
                 int r = tslab_map_touch(raw_, key.data(), key.size(), ttl_of(ttl));
 
-                return r != -ENOENT && check(r) == 0;
+                return r != -ENOENT && checked(r, "tslab_map_touch") == 0;
         }
 
         /* Returns whether it was present. */
         bool erase(std::string_view key) {
                 int r = tslab_map_delete(raw_, key.data(), key.size());
 
-                return r != -ENOENT && check(r) == 0;
+                return r != -ENOENT && checked(r, "tslab_map_delete") == 0;
         }
 
         /* The same if the value, or a claim, has this version. */
         bool erase(std::string_view key, tslab_handle version) {
                 int r = tslab_map_delete_version(raw_, key.data(), key.size(), version);
 
-                return r != -ENOENT && r != -EAGAIN && check(r) == 0;
+                return r != -ENOENT && r != -EAGAIN && checked(r, "tslab_map_delete_version") == 0;
         }
 
         /* Returns the sum, as tslab_map_add(). */
         int64_t add(std::string_view key, int64_t delta = 1, int64_t initial = 0, milliseconds ttl = {}) {
                 int64_t sum;
 
-                check(tslab_map_add(raw_, key.data(), key.size(), delta, initial, ttl_of(ttl), &sum));
+                checked(tslab_map_add(raw_, key.data(), key.size(), delta, initial, ttl_of(ttl), &sum),
+                        "tslab_map_add");
                 return sum;
         }
 
@@ -450,7 +457,7 @@ class map {
 
                 if (r == -ESTALE)
                         return std::nullopt;
-                check(r);
+                checked(r, "tslab_map_add_at");
                 return sum;
         }
 
@@ -459,8 +466,8 @@ class map {
                                           uint32_t cost = 1) {
                 uint64_t retry_ms;
 
-                if (check(tslab_map_limit(raw_, key.data(), key.size(), per_second, burst, cost,
-                                          &retry_ms)) == 0)
+                if (checked(tslab_map_limit(raw_, key.data(), key.size(), per_second, burst, cost, &retry_ms),
+                            "tslab_map_limit") == 0)
                         return std::nullopt;
                 return milliseconds(retry_ms);
         }
@@ -473,7 +480,7 @@ class map {
                 if (r == -EEXIST)
                         return std::nullopt;
                 if (r != -EBUSY)
-                        check(r);
+                        checked(r, "tslab_map_claim");
                 return map_claim{ version, r == 0 };
         }
 
@@ -482,7 +489,7 @@ class map {
                 int r = tslab_map_wait(raw_, key.data(), key.size(), claim.version,
                                        static_cast<uint32_t>(std::clamp(timeout, milliseconds(0), longest_wait).count()));
 
-                return r != -ETIMEDOUT && r != -EINTR && check(r) == 0;
+                return r != -ETIMEDOUT && r != -EINTR && checked(r, "tslab_map_wait") == 0;
         }
 
         /*
@@ -527,7 +534,7 @@ class map {
 
                 while ((r = tslab_map_next(raw_, iter.get())) != 0) {
                         if (r != -EUCLEAN)
-                                check(r);
+                                checked(r, "tslab_map_next");
                         std::string key(static_cast<const char *>(iter->key), iter->key_size);
                         std::optional<map_entry> entry;
                         try {
@@ -541,19 +548,21 @@ class map {
                                 return;
                 }
                 if (damaged)
-                        throw error(EUCLEAN);
+                        checked(-EUCLEAN, "tslab_map_next");
         }
 
-        size_t expire(uint32_t epoch) { return static_cast<size_t>(check(tslab_map_expire(raw_, epoch))); }
+        size_t expire(uint32_t epoch) {
+                return static_cast<size_t>(checked(tslab_map_expire(raw_, epoch), "tslab_map_expire"));
+        }
         /* Deletes all entries, and with them claims and stale values. Returns how many entries there were. */
         size_t clear() { return expire(TSLAB_MAP_EPOCH_ALL); }
-        size_t count() const { return static_cast<size_t>(check(tslab_map_count(raw_))); }
+        size_t count() const { return static_cast<size_t>(checked(tslab_map_count(raw_), "tslab_map_count")); }
 
         struct tslab_map_statistics statistics() const {
                 struct tslab_map_statistics statistics{};
 
                 statistics.size = sizeof(statistics);
-                check(tslab_map_statistics(raw_, &statistics));
+                checked(tslab_map_statistics(raw_, &statistics), "tslab_map_statistics");
                 return statistics;
         }
 
@@ -561,9 +570,13 @@ class map {
         static constexpr milliseconds longest_wait{ UINT32_MAX };
         static constexpr size_t longest_value = size_t{ 16 } << 20;
 
-        static uint32_t ttl_of(milliseconds ttl) {
+        template <typename Result> Result checked(Result result, const char *call) const {
+                return check(result, call, name_);
+        }
+
+        uint32_t ttl_of(milliseconds ttl) const {
                 if (ttl < milliseconds(0) || ttl > no_end)
-                        throw error(EINVAL);
+                        checked(-EINVAL, "a lifetime");
                 return static_cast<uint32_t>(ttl.count());
         }
 
@@ -620,6 +633,7 @@ class map {
                 }
         }
 
+        std::string name_;
         tslab_map *raw_ = nullptr;
 };
 

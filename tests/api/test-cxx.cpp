@@ -61,6 +61,39 @@ template <typename Call> int error_of(Call &&call, pool &p) {
         return 0;
 }
 
+/* The text of an error, as a program would log it. */
+template <typename Call> std::string what_of(Call &&call) {
+        try {
+                call();
+        } catch (const std::system_error &e) {
+                return e.what();
+        }
+        return "";
+}
+
+void test_what() {
+        using namespace std::chrono_literals;
+        pool p = pool::create();
+        tslab_map_options options{};
+
+        options.size = sizeof(options);
+        options.limit_bytes = 17;
+        CHECK(what_of([] { (void) pool::open("No Name"); }) == "tslab_open of 'No Name': Invalid argument");
+        CHECK(what_of([&] { tslab_cxx::map(p, "pages", &options); }) ==
+              "tslab_map_open of 'pages': Invalid argument");
+        options.limit_bytes = 64;
+        tslab_cxx::map map(p, "pages", &options), other(p, "others");
+        map.put("a", "b");
+        CHECK(what_of([&] { map.put("c", "d"); }) == "tslab_map_put of 'pages': No space left on device");
+        std::swap(map, other);
+        tslab_cxx::map moved(std::move(other));
+        CHECK(what_of([&] { moved.insert("c", "d"); }) ==
+              "tslab_map_insert of 'pages': No space left on device");
+        CHECK(what_of([&] { moved.put("a", "b", -1ms); }) == "a lifetime of 'pages': Invalid argument");
+        CHECK(what_of([&] { (void) p.get(handle<Session>(1)); }) == "tslab_get: Stale file handle");
+        CHECK(what_of([&] { (void) p.root<Session>(""); }) == "tslab_root_get: Invalid argument");
+}
+
 void test_objects() {
         pool p = pool::create();
         handle<Session> h = p.make<Session>(7, 70), none;
@@ -373,6 +406,7 @@ void test_get_or_compute_in_full_map() {
 } // namespace
 
 int main() {
+        test_what();
         test_objects();
         test_construction_that_throws();
         test_full();
