@@ -1,6 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/base/progress.h"
@@ -40,6 +41,14 @@ char *must_format(const char *format, va_list arguments) {
         char *text = NULL;
 
         return must(vasprintf(&text, format, arguments) < 0 ? NULL : text);
+}
+
+char *must_clean(const char *text) {
+        size_t size = strlen(text) + 1;
+        char *clean = must(malloc(size));
+
+        proto_text_clean(clean, size, text);
+        return clean;
 }
 
 void *must(void *p) {

@@ -26,5 +26,8 @@ __attribute__((format(printf, 1, 2))) CtlExit complain_usage(const char *format,
 /* The text, which the caller frees; ends the program without memory. */
 __attribute__((format(printf, 1, 0))) char *must_format(const char *format, va_list arguments);
 
+/* A copy of `text` for people or JSON: see proto_text_clean(). The caller frees it. */
+char *must_clean(const char *text);
+
 /* Returns `p`, the result of an allocation; ends the program if it is NULL. */
 void *must(void *p);

@@ -44,14 +44,14 @@ void connection_pool_name(char *ret, size_t size, const char *path) {
 }
 
 void connection_command(char ret[CONNECTION_COMMAND_SIZE], const char *path) {
-        _cleanup_(proto_freep) char *of_pool = NULL;
+        _cleanup_(proto_freep) char *of_pool = NULL, *clean = must_clean(path);
         char pool[PROTO_POOL_NAME_MAX + 1];
 
         connection_pool_name(pool, sizeof(pool), path);
         if (pool[0] && proto_socket_path(pool, &of_pool) == 0 && !strcmp(of_pool, path))
                 (void) snprintf(ret, CONNECTION_COMMAND_SIZE, "tslabctl --pool %s", pool);
         else
-                (void) snprintf(ret, CONNECTION_COMMAND_SIZE, "tslabctl --socket %s", path);
+                (void) snprintf(ret, CONNECTION_COMMAND_SIZE, "tslabctl --socket %s", clean);
 }
 
 static CtlExit find_path(char **ret_path) {

@@ -12,6 +12,7 @@
 
 #include "daemon/ctl/base/complain.h"
 #include "proto/cleanup.h"
+#include "proto/text.h"
 
 /* <linux/magic.h> lacks them. */
 #define CONFIGFS_MAGIC 0x62656570
@@ -127,11 +128,11 @@ void symbols_find(SymbolsFile *file, uint64_t address, Symbol *ret) {
                 return;
         name = dwfl_module_addrinfo(file->module, call, &offset, &symbol, NULL, NULL, &bias);
         if (name) {
-                (void) snprintf(ret->name, sizeof(ret->name), "%s", name);
+                proto_text_clean(ret->name, sizeof(ret->name), name);
                 ret->offset = offset + 1;
         }
         line = dwfl_module_getsrc(file->module, call);
         source = line ? dwfl_lineinfo(line, NULL, &ret->line, NULL, NULL, NULL) : NULL;
         if (source)
-                (void) snprintf(ret->file, sizeof(ret->file), "%s", source);
+                proto_text_clean(ret->file, sizeof(ret->file), source);
 }

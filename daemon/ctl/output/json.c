@@ -1,10 +1,8 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/ctl/base/complain.h"
 #include "daemon/ctl/output/json.h"
 #include "proto/cleanup.h"
-#include "proto/text.h"
 
 json_object *json_new_object(void) {
         return must(json_object_new_object());
@@ -33,10 +31,8 @@ void json_add_bool(json_object *object, const char *name, bool value) {
 
 /* Paths are any bytes, and JSON is UTF-8. */
 static json_object *json_new_text(const char *text) {
-        size_t size = strlen(text) + 1;
-        _cleanup_(proto_freep) char *clean = must(malloc(size));
+        _cleanup_(proto_freep) char *clean = must_clean(text);
 
-        proto_text_clean(clean, size, text);
         return must(json_object_new_string(clean));
 }
 

@@ -92,9 +92,10 @@ static void print_pool_hints(FILE *out, const Hints *hints) {
 
 static void print_status(FILE *out, const char *path, const Tslab__StatsReply *stats, const Hints *hints) {
         Style style = hints->n_hints ? STYLE_WARN : STYLE_GOOD;
+        _cleanup_(proto_freep) char *clean = must_clean(path);
 
         (void) fprintf(out, "%s*%s %s - tslab pool\n", style_begin(style), style_end(style), stats->pool);
-        (void) fprintf(out, "    Socket: %s\n", path);
+        (void) fprintf(out, "    Socket: %s\n", clean);
         (void) fprintf(out, "    Daemon: pid %d, version %s, up for %s\n", stats->daemon_pid,
                        stats->daemon_version, format_span(FORMAT_BUFFER, stats->uptime_usec));
         print_arena(out, stats);

@@ -10,6 +10,7 @@
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
+#include "proto/cleanup.h"
 
 #define VALUE_SIZE SETTING_VALUE_SIZE
 #define EARLY_USEC (UINT64_C(600) * 1000000)
@@ -178,15 +179,17 @@ static size_t take_changes(SettingsChange *ret, const Setting *lines) {
 
 static void print_changes(FILE *out, const Tslab__StatsReply *stats, const SettingsChange *changes, size_t n,
                           const char *backup) {
+        _cleanup_(proto_freep) char *path = must_clean(arg_write), *old = must_clean(backup);
+
         if (n == 0)
                 (void) fprintf(out,
                                "%s stays as it is: no other settings would have fitted pool %s better.\n",
-                               arg_write, stats->pool);
+                               path, stats->pool);
         for (size_t i = 0; i < n; ++i)
-                (void) fprintf(out, "%s: %s=%s (%s%s)\n", arg_write, changes[i].name, changes[i].value,
+                (void) fprintf(out, "%s: %s=%s (%s%s)\n", path, changes[i].name, changes[i].value,
                                changes[i].line ? "was " : "a new line", changes[i].was);
         if (*backup)
-                (void) fprintf(out, "The old file is %s.\n", backup);
+                (void) fprintf(out, "The old file is %s.\n", old);
         if (n > 0)
                 (void) fprintf(
                         out,

@@ -588,6 +588,30 @@ class Verbs(Case):
 class Output(Case):
     """Terminals, pagers and pipes."""
 
+    def test_path_of_any_bytes(self):
+        """A path neither steers the terminal, nor makes JSON of what is no UTF-8."""
+        self.start()
+        odd = f'{self.folder}/\033[2J\udcff\n'
+        os.mkdir(odd)
+        os.symlink('../default.sock', f'{odd}/default.sock')
+        shown = f'{self.folder}/?[2J??/default.sock'
+        option = ['--socket', f'{odd}/default.sock']
+        for code, arguments, env in ((0, [*option, 'status'], {}), (0, ['list'], {'TSLAB_RUNTIME_DIR': odd}),
+                                     (0, [*option, '--json', 'status'], {}),
+                                     (0, ['--json', 'list'], {'TSLAB_RUNTIME_DIR': odd}),
+                                     (1, [*option, 'epoch', 'close', '0'], {}),
+                                     (0, [*option, '--json', 'epoch', 'close', '0', '--yes'], {}),
+                                     (0, ['metrics', '--all'], {'TSLAB_RUNTIME_DIR': odd}),
+                                     (1, ['--socket', f'{odd}/none.sock', 'monitor'], {})):
+            with self.subTest(arguments):
+                done = self.run_ctl(*arguments, env=env)
+                self.assertEqual(done.returncode, code)
+                self.assertNotIn('\033', done.stdout + done.stderr)
+                if '--json' in arguments:
+                    json.loads(done.stdout)
+                if 'status' in arguments or code == 1 and 'epoch' in arguments:
+                    self.assertIn(shown, done.stdout + done.stderr)
+
     def on_terminal(self, *arguments, rows=50, columns=80, stderr_too=False, **env):
         """The text that arrives at a terminal."""
         master, slave = pty.openpty()
