@@ -168,6 +168,8 @@ static int connection_map(struct tslab *pool, Attachment *attachment, const uint
                 return -EPROTONOSUPPORT;
         if (r == SHM_ARENA_E_DAMAGED)
                 return -EBADMSG;
+        if (r == -EBADF) /* opened with O_PATH, or for writing alone: no arena that tslabd made */
+                return -EPROTO;
         if (r)
                 return r;
         (void) proto_steal_fd(&attachment->memfd);

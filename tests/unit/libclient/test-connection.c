@@ -5,6 +5,7 @@
 #include "libclient/connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -336,6 +337,10 @@ static void test_open_refused(void **state) {
         assert_int_equal(ftruncate(s->memfd, (off_t) s->arena.size), 0);
         assert_int_equal(pwrite(s->memfd, s->arena.header, sizeof(ShmHeader), 0), sizeof(ShmHeader));
         assert_int_equal(try_open(s, 0), -EBADMSG); /* no seals */
+        (void) close(s->memfd);
+        s->memfd = open("/proc/self/exe", O_PATH | O_CLOEXEC); /* nobody can read it */
+        assert_int_equal(try_open(s, 0), -EPROTO);
+        assert_int_equal(try_open(s, TSLAB_READER), -EPROTO);
 }
 
 /* The process may have got the answer, but the entry is not its own any more, and no record of its names it. */
