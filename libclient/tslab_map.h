@@ -38,9 +38,11 @@
  * one.
  *
  * When the epoch is closed, its entries stay until they are deleted, replaced or expired. When it is revoked, they are
- * absent from then on. A put at the same time as a revocation of its epoch is done before that, or begins anew in the
- * epoch that is open now, or fails with -ESHUTDOWN or -ESTALE. If it fails, the old value stays, though the key may
- * have been absent for a moment.
+ * absent from then on, and their memory goes back. Then the daemon, or in a private pool the process that revokes,
+ * walks through all maps of the pool, and takes these entries out of the indexes and counts: that walk meets each entry
+ * of each map, also those that were put since, and leaves them. A put at the same time as a revocation of its epoch is
+ * done before that, or begins anew in the epoch that is open now, or fails with -ESHUTDOWN or -ESTALE. If it fails, the
+ * old value stays, though the key may have been absent for a moment.
  *
  * Entries may have a lifetime (tslab_map_put_with(), tslab_map_options). Its clock goes on while the system is
  * suspended, and does not follow the wall clock. It is exact to a tick of the kernel, which takes 1 to 10 ms, or longer
@@ -82,8 +84,10 @@
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", which the first map reserves. It grows and
  * shrinks with the entries: it takes at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class
  * of 64 bytes. Each thread also keeps the nodes of one key that it deleted, in case it puts the key again. If you close
- * that epoch, maps cannot grow. If you revoke it, the maps are gone (-EIDRM). Their entries then take memory until the
- * epochs that the puts named are revoked, too: nothing else frees them, not even eviction.
+ * that epoch, its maps cannot grow, for good: a closed epoch cannot be opened again. Maps that are made afterwards
+ * have another such epoch, and grow. If you revoke the epoch, the maps in it are gone (-EIDRM), and begin empty when
+ * they are opened again. Their entries then take memory until the epochs that the puts named are revoked, too:
+ * nothing else frees them, not even eviction.
  *
  * Threads: any thread may make any call at any time, except tslab_map_close(), which must be the last with this map.
  * While tslab_close() closes the pool, and afterwards, calls that change a map return -EBADF, and calls that read one

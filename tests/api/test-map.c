@@ -621,6 +621,44 @@ static void test_map_threads_share_a_record(void **state) {
         tslab_close(pool);
 }
 
+/* -ESHUTDOWN: the index cannot grow. */
+static int put_many(struct tslab_map *map, unsigned n) {
+        int r = 0;
+
+        for (unsigned i = 0; i < n && r == 0; i++)
+                r = tslab_map_put(map, &i, sizeof(i), "v", 1, TSLAB_EPOCH_CURRENT);
+        return r;
+}
+
+/* Maps of a closed epoch do not grow. Later maps do, and the closed epoch's, too, once it is revoked. */
+static void test_map_epoch_closed(void **state) {
+        struct tslab *pool = *state;
+        struct tslab_epoch_info info = { .size = sizeof(info) };
+        struct tslab_map *map, *later;
+        uint32_t maps = 0;
+
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        assert_int_equal(put_many(map, 100), 0);
+        for (uint32_t id = 0; tslab_epoch_info(pool, id, &info) == 0 && strcmp(info.label, "maps") != 0; id++)
+                maps = id + 1;
+        assert_int_equal(tslab_epoch_close(pool, maps, 0), 0);
+        assert_int_equal(put_many(map, 5000), -ESHUTDOWN);
+        assert_int_equal(tslab_map_open(&later, pool, "later", NULL), 0);
+        assert_int_equal(put_many(later, 5000), 0);
+        assert_null(tslab_map_close(map));
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        assert_int_equal(put_many(map, 5000), -ESHUTDOWN);
+        assert_int_equal(tslab_epoch_close(pool, maps, TSLAB_CLOSE_REVOKE), 0);
+        assert_int_equal(tslab_map_get(map, "x", 1, NULL, 0, NULL), -EIDRM);
+        assert_null(tslab_map_close(map));
+        assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
+        assert_int_equal(tslab_map_count(map), 0);
+        assert_int_equal(put_many(map, 5000), 0);
+        assert_int_equal(tslab_map_count(later), 5000);
+        tslab_map_close(map);
+        tslab_map_close(later);
+}
+
 /* Gets are counted in each pool that the thread uses, also while an object is pending in one. */
 static void test_map_gets_in_several_pools(void **state) {
         enum { N_POOLS = 3, ROUNDS = 10 };
@@ -656,6 +694,7 @@ static void test_map_gets_in_several_pools(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_map_epoch_closed, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_gets_in_several_pools, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_flags, map_pool_setup, map_pool_teardown),

@@ -208,11 +208,10 @@ static void look_at_epoch(Hints *hints, const Tslab__EpochInfo *epoch, uint64_t 
                         format_count(FORMAT_BUFFER, epoch->live_objects, "object", "objects"),
                         format_bytes(FORMAT_BUFFER, epoch->live_bytes), command);
         if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->maps)
-                add_hint(
-                        hints,
-                        "epoch %s, of the indexes of all maps, is closed: programs put new keys into maps no "
-                        "more, until there is a new pool",
-                        number);
+                add_hint(hints,
+                         "epoch %s, of the indexes of all maps, is closed: these maps take new keys no more; "
+                         "maps that are made from now on do",
+                         number);
         if (epoch->state != TSLAB__EPOCH_STATE__EPOCH_STATE_OPEN && epoch->current)
                 add_hint(hints,
                          "the current epoch, %s, is closed: allocation in it fails until '%s epoch advance'",

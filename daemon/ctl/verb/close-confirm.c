@@ -83,7 +83,7 @@ static void describe_mistake(char ret[SENTENCE_SIZE], const Tslab__EpochCloseRep
         else if (look->maps)
                 (void) snprintf(ret, SENTENCE_SIZE, "holds the indexes of all maps of the pool: %s",
                                 arg_revoke ? "all maps are gone, for every program"
-                                           : "no program can put new keys into maps any more");
+                                           : "no program can put new keys into them any more");
 }
 
 static void tell_epoch(Question *question, const Tslab__EpochCloseReply *look) {
