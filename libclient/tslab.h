@@ -198,7 +198,8 @@ bool tslab_stale(struct tslab *pool);
 /*
  * Allocates an object of `size` bytes in an epoch. *ret_object (may be NULL) is aligned to 16. The
  * object is everyone's: it stays when this process dies, until somebody frees its handle. Any thread;
- * a forked child attaches first. Enters no daemon otherwise.
+ * a forked child attaches first. Enters no daemon otherwise, unless there is no memory: then it does as
+ * tslab_drain(), and waits as long, before it fails. Of all calls of a process one in 100 ms does so.
  *
  * -EINVAL      size is 0; no such epoch
  * -E2BIG       size is larger than the largest class
@@ -328,8 +329,9 @@ void tslab_mfree(struct tslab *pool, void *object);
 
 /*
  * Gives back the slots that threads keep for allocations to come: those slots of this thread at once, the slots
- * of other threads, in all processes of the pool, by way of the daemon. Waits for the daemon up to 20 ms. A
- * thread that is in the middle of a call keeps its slots. Any thread; a forked child attaches first.
+ * of other threads, in all processes of the pool, by way of the daemon. Waits for the daemon up to 20 ms; in a
+ * private pool, up to 200 ms for threads that are in the middle of a call. A thread that stays
+ * there keeps its slots. Any thread; a forked child attaches first.
  *
  * 0, or -EROFS (opened with TSLAB_READER) and the attach errors
  */

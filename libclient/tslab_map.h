@@ -15,9 +15,18 @@
  *      map = tslab_map_close(map);
  *
  * Calls do not wait for other threads, with three exceptions: tslab_map_wait(); tslab_map_open(), for up to a second;
- * and in a private pool whose entries expire, a change that finds no memory, or its map full, for some 30 ms at most. A
- * process that is killed inside a call leaves the old value or the new one, and loses no memory. A get returns a value
- * that the key had at one moment inside the call, never a mixture.
+ * and a change that finds no memory, or its map full, and nothing to evict. Before such a change fails, it may wait:
+ *
+ *   - with -ENOMEM, for slots in the caches of all threads. It asks the daemon to empty them and waits for up to 20 ms:
+ *     for all of these if there is no daemon now. In a private pool it does that itself, and waits for threads that are
+ *     inside a call, for up to 200 ms. Of all calls of a process one in 100 ms does so; the others fail at once.
+ *   - in a private pool whose entries expire, until it has deleted expired entries, for some 30 ms at most.
+ *
+ * No change waits while the pool has memory and the map room: in a pool that is larger than the limits of its maps
+ * together, or whose maps evict and have most of it.
+ *
+ * A process that is killed inside a call leaves the old value or the new one, and loses no memory. A get returns a
+ * value that the key had at one moment inside the call, never a mixture.
  *
  * A change that depends on the old value loses no change of others if it names the version from which it was made:
  *
