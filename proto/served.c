@@ -13,13 +13,14 @@
 #include "proto/state-file.h"
 
 /*
- * Two locks, each of one byte. A process loses those of the POSIX kind when it closes any descriptor of the file, and
+ * Locks, each of one byte. A process loses those of the POSIX kind when it closes any descriptor of the file, and
  * clients may send a daemon such descriptors. So the lock that tells that the pool is served belongs to the open file.
  * For that kind the kernel does not tell the process, hence the other.
  */
 enum {
         BYTE_SERVED,
         BYTE_PID,
+        BYTE_LISTENS, /* a lock of the first kind */
 };
 
 static struct flock lock_of(short type, off_t byte) {
@@ -73,6 +74,26 @@ static pid_t find_daemon(int fd) {
         return process.st_uid == file.st_uid || process.st_uid == 0 ? lock.l_pid : 0;
 }
 
+static int open_mark(const char *path) {
+        return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+}
+
+int proto_served_listens(int mark_fd) {
+        struct flock listens = lock_of(F_RDLCK, BYTE_LISTENS);
+
+        return fcntl(mark_fd, F_OFD_SETLK, &listens) < 0 ? -errno : 0;
+}
+
+bool proto_served_starts(const char *socket_path) {
+        struct flock listens = lock_of(F_WRLCK, BYTE_LISTENS);
+        _cleanup_(proto_freep) char *path = NULL;
+        _cleanup_(proto_closep) int fd = -1;
+
+        fd = find_mark(socket_path, &path) < 0 ? -1 : open_mark(path);
+        return fd >= 0 && find_daemon(fd) > 0 && fcntl(fd, F_GETLK, &listens) == 0 &&
+               listens.l_type == F_UNLCK;
+}
+
 ProtoServed proto_served(const char *socket_path, pid_t *ret_pid) {
         struct flock lock = lock_of(F_WRLCK, BYTE_SERVED);
         _cleanup_(proto_freep) char *path = NULL;
@@ -81,7 +102,7 @@ ProtoServed proto_served(const char *socket_path, pid_t *ret_pid) {
         *ret_pid = 0;
         if (find_mark(socket_path, &path) < 0)
                 return PROTO_SERVED_UNKNOWN;
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+        fd = open_mark(path);
         if (fd < 0)
                 return errno == ENOENT ? served_without_mark(path) : PROTO_SERVED_UNKNOWN;
         if (fcntl(fd, F_GETLK, &lock) < 0)

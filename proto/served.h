@@ -9,6 +9,7 @@
  * lock of their own they can make a pool whose daemon was killed look as if one served it; a connection then tells.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #define PROTO_SERVED_SUFFIX "run" /* the file is proto_state_file() with this */
@@ -22,6 +23,12 @@ typedef enum ProtoServed {
 
 /* Returns the descriptor that holds the lock, for as long as this process neither closes it nor ends; or -errno. */
 int proto_served_mark(const char *path);
+
+/* The daemon with this mark listens from now on. 0 or -errno. */
+int proto_served_listens(int mark_fd);
+
+/* Whether a daemon has marked the pool that has this socket, and does not listen yet. */
+bool proto_served_starts(const char *socket_path);
 
 /* By the path of the pool's socket. ret_pid: of the daemon, if PROTO_SERVED_YES; 0: it is not known. */
 ProtoServed proto_served(const char *socket_path, pid_t *ret_pid);

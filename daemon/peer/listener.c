@@ -299,6 +299,8 @@ int listener_start(Listener *listener) {
         if (r < 0)
                 return r;
         proto_socket_let_fds(listener->fd, false); /* connections inherit it */
+        if (listener->mark_fd >= 0 && proto_served_listens(listener->mark_fd) < 0)
+                log_line(LOG_WARNING, "could not mark the pool as ready: tslabctl may wait for its socket");
         return watch_socket(listener);
 }
 

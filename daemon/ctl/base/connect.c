@@ -25,6 +25,7 @@
 #define HELLO_USEC UINT64_C(5000000)
 #define PATIENCE_USEC UINT64_C(2000000)
 #define START_POLL_USEC 20000U
+#define START_USEC UINT64_C(90000000) /* systemd gives a service so long to start */
 
 void connection_deinit(Connection *connection) {
         connection->call = proto_call_free(connection->call);
@@ -324,18 +325,22 @@ static bool is_absent(int r) {
         return r == -ENOENT || r == -ECONNREFUSED;
 }
 
-/* A daemon marks its pool as served before it listens, and until it has ended. */
+/*
+ * A daemon that takes a large pool over, on a loaded machine, may take seconds before it listens, or answers those that
+ * connected to the socket that systemd holds. It says by its marks how far it is.
+ */
 static int try_while_it_starts(Connection *connection) {
-        uint64_t deadline = proto_deadline(PATIENCE_USEC);
-        int r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
-        pid_t pid;
+        uint64_t deadline = proto_deadline(START_USEC);
+        bool starts;
+        int r;
 
-        while (is_absent(r) && proto_served(connection->path, &pid) == PROTO_SERVED_YES &&
-               proto_deadline_left(deadline) > 0) {
-                (void) usleep(START_POLL_USEC);
+        for (;;) {
+                starts = proto_served_starts(connection->path);
                 r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+                if (!starts || !(is_absent(r) || r == -ETIMEDOUT) || proto_deadline_left(deadline) == 0)
+                        return r;
+                (void) usleep(START_POLL_USEC);
         }
-        return r;
 }
 
 CtlExit connection_open(Connection *connection) {

@@ -187,6 +187,31 @@ class Reach(Case):
                 daemon.terminate()
                 daemon.wait()
 
+    def test_starting_long(self):
+        """One that takes longer than any other answer is waited for, too, as long as it lives."""
+        for kill in (False, True):
+            while True:                         # until it is caught between the two
+                daemon = subprocess.Popen([TSLABD, '--pool=web', '--size=8G', '--log-level=err'], env=environment(self.folder))
+                while not os.path.exists(f'{self.folder}/web.run'):
+                    pass
+                daemon.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, daemon.pid, os.WSTOPPED)
+                if not os.path.exists(f'{self.folder}/web.sock'):
+                    break
+                daemon.kill()
+                daemon.wait()
+                os.unlink(f'{self.folder}/web.run')
+                os.unlink(f'{self.folder}/web.sock')
+            with subprocess.Popen([TSLABCTL, '--pool=web', 'status', '--check'], env=environment(self.folder)) as ctl:
+                time.sleep(2.5)
+                self.assertIsNone(ctl.poll())
+                if kill:
+                    daemon.kill()
+                daemon.send_signal(signal.SIGCONT)
+                self.assertEqual(ctl.wait(ctl_case.DEADLINE), 1 if kill else 0)
+            daemon.terminate()
+            daemon.wait()
+
     def test_hidden(self):
         """Somebody removed the socket of a daemon that lives: a second daemon would be refused."""
         daemon = self.start('web')
