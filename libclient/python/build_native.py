@@ -124,7 +124,6 @@ struct tslab_map_iter {
 const char *tslab_version(void);
 int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options *options);
 int tslab_create(struct tslab **ret, const struct tslab_options *options);
-struct tslab *tslab_close(struct tslab *pool);
 bool tslab_stale(struct tslab *pool);
 size_t tslab_size_max(struct tslab *pool);
 uint64_t tslab_capacity(struct tslab *pool);
@@ -174,8 +173,6 @@ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, dou
                     uint32_t cost, uint64_t *ret_retry_ms);
 int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size);
 int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
-int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
-                    tslab_handle *ret_version);
 int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                    uint32_t timeout_ms);
 ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
@@ -192,14 +189,16 @@ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, t
 int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim);
 int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
+void close_opened(struct tslab **opened);
+
 struct near_found { ssize_t size; tslab_handle claim; };
 struct near_found near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                            uint32_t wait_ms);
 
 struct found { int error; tslab_handle handle; void *object; size_t size; };
-struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending);
+int alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending, struct found *ret);
 struct found get_object(struct tslab *pool, tslab_handle handle);
-struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch);
+int put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch, struct found *ret);
 
 struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
 struct value get_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept, void *buffer,
@@ -208,9 +207,14 @@ struct value take_value(struct tslab_map *map, const void *key, size_t key_size,
                         size_t buffer_size);
 int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
               const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms);
+
+struct claim { tslab_handle version; bool mine; };
+int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, struct claim *ret);
 ''')
 
-# A call with several results returns them as one struct: Python would have to allocate a box for each of them.
+# A call with several results returns them as one struct: Python would have to allocate a box for each of them. Where the
+# result must be given back, the caller makes the struct before the call: a signal handler may raise an exception between the
+# return of the call and the store of a result in Python.
 builder.set_source('tslab._native', '''
 #include <errno.h>
 #include <string.h>
@@ -218,6 +222,10 @@ builder.set_source('tslab._native', '''
 #include <tslab.h>
 #include <tslab_map.h>
 #include <tslab_near.h>
+
+static void close_opened(struct tslab **opened) {
+        (void) tslab_close(*opened);
+}
 
 struct near_found { ssize_t size; tslab_handle claim; };
 
@@ -231,11 +239,10 @@ static struct near_found near_get(struct tslab_near *near, const void *key, size
 
 struct found { int error; tslab_handle handle; void *object; size_t size; };
 
-static struct found alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending) {
-        struct found f = { .size = size };
-
-        f.error = (pending ? tslab_alloc_pending : tslab_alloc)(pool, size, epoch, &f.handle, &f.object);
-        return f;
+/* On failure ret->handle stays 0. */
+static int alloc_object(struct tslab *pool, size_t size, uint32_t epoch, bool pending, struct found *ret) {
+        ret->size = size;
+        return (pending ? tslab_alloc_pending : tslab_alloc)(pool, size, epoch, &ret->handle, &ret->object);
 }
 
 static struct found get_object(struct tslab *pool, tslab_handle handle) {
@@ -246,16 +253,19 @@ static struct found get_object(struct tslab *pool, tslab_handle handle) {
 }
 
 /* In one call, so that no exception comes between allocating and publishing. */
-static struct found put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch) {
-        struct found f = alloc_object(pool, size, epoch, true);
+static int put_object(struct tslab *pool, const void *data, size_t size, uint32_t epoch, struct found *ret) {
+        struct found f = { 0 };
+        int r = alloc_object(pool, size, epoch, true, &f);
 
-        if (f.error)
-                return f;
+        if (r < 0)
+                return r;
         memcpy(f.object, data, size);
-        f.error = tslab_publish(pool, f.handle);
-        if (f.error)
+        r = tslab_publish(pool, f.handle);
+        if (r < 0)
                 (void) tslab_free(pool, f.handle);
-        return f;
+        else
+                *ret = f;
+        return r;
 }
 
 struct value { ssize_t size; size_t whole; uint32_t epoch, flags; uint64_t ttl_left_ms; tslab_handle version; };
@@ -285,6 +295,15 @@ static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size
         };
 
         return tslab_map_put_with(map, key, key_size, value, value_size, &options);
+}
+
+struct claim { tslab_handle version; bool mine; };
+
+static int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, struct claim *ret) {
+        int r = tslab_map_claim(map, key, key_size, epoch, &ret->version);
+
+        ret->mine = r == 0;
+        return r;
 }
 ''', libraries=['tslab'], extra_link_args=BESIDE)
 

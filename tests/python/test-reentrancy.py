@@ -5,6 +5,7 @@
 
 import contextlib
 import gc
+import os
 import signal
 import sys
 import threading
@@ -103,6 +104,7 @@ class Reading(unittest.TestCase):
             thread.join()
         self.assertEqual(failures, [])
 
+
 class Limit(Exception):
     pass
 
@@ -138,24 +140,95 @@ class Exceptions(unittest.TestCase):
                 signal.signal(signal.SIGALRM, before)
         self.assertEqual((raised, caught), (400, 400))
 
-    def test_put_leaves_nothing_pending(self):
-        for _ in range(200):
-            self.assertRaises(TypeError, self.pool.put, [1, 2, 3])
-
+    def exceptions(self, call, n=300):
+        """Yields whenever a signal handler has interrupted one of many calls by an exception."""
         def stop(*_):
             raise Limit
 
         before = signal.signal(signal.SIGALRM, stop)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
-        for i in range(300):
+        for i in range(n):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0001 + i * 1e-6)
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + i * 1e-6)
                 while True:
-                    self.pool.free(self.pool.put(b'x' * 64))
+                    call()
             except Limit:
                 pass
+            yield
+
+    def check_no_object_is_lost(self, call):
+        """`call` returns a handle."""
+        handle = 0
+
+        def call_and_free():
+            nonlocal handle
+            handle = 0
+            handle = call()
+            self.pool.free(handle)
+
+        objects = self.pool.stats().live_objects
+        for _ in self.exceptions(call_and_free):
+            if handle:
+                with contextlib.suppress(tslab.StaleError):
+                    self.pool.free(handle)
+            self.assertEqual(self.pool.stats().live_objects, objects)
+
+    def test_put_loses_nothing(self):
+        for _ in range(200):
+            self.assertRaises(TypeError, self.pool.put, [1, 2, 3])
+        self.check_no_object_is_lost(lambda: self.pool.put(b'x' * 64))
+
+    def test_alloc_loses_nothing(self):
+        self.check_no_object_is_lost(lambda: self.pool.alloc(64)[0])
+
+    def test_alloc_pending_loses_nothing(self):
+        self.check_no_object_is_lost(lambda: self.pool.alloc_pending(64)[0])
         for _ in range(64):
             self.pool.alloc_pending(64)
+
+    def check_no_claim_stays(self, cache, call):
+        for _ in self.exceptions(call):
+            claim = cache.map.claim(b'k')
+            self.assertTrue(claim is None or claim.mine)
+            cache.map.clear()
+
+    def test_get_or_compute_leaves_no_claim(self):
+        cache = tslab.Cache(self.pool)
+        self.check_no_claim_stays(cache, lambda: (cache.get_or_compute('k', lambda: b'x'), cache.delete('k')))
+
+    def test_claim_leaves_none_that_is_unknown(self):
+        cache = tslab.Cache(self.pool)
+        known = 0
+
+        def claim_and_clear():
+            nonlocal known
+            known = 0
+            known = cache.map.claim(b'k').version
+            cache.map.clear()
+
+        for _ in self.exceptions(claim_and_clear):
+            claim = cache.map.claim(b'k')
+            self.assertTrue(claim.mine or claim.version == known)
+            cache.map.clear()
+
+    def test_acquire_leaves_no_lock_that_is_unknown(self):
+        cache = tslab.Cache(self.pool)
+        lock = cache.lock('k')
+
+        def lock_and_clear():
+            lock._version = 0
+            lock.acquire()
+            cache.clear()
+
+        for _ in self.exceptions(lock_and_clear):
+            self.assertTrue(lock._version or not lock.locked())
+            cache.clear()
+
+    def test_create_leaves_no_pool(self):
+        descriptors = len(os.listdir('/proc/self/fd'))
+        for _ in self.exceptions(lambda: tslab.create(size=1 << 20, threads=8)):
+            gc.collect()
+            self.assertEqual(len(os.listdir('/proc/self/fd')), descriptors)
 
 
 if __name__ == '__main__':

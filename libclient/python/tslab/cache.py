@@ -10,11 +10,11 @@ import sys
 import time
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
 
-from tslab._native import lib
+from tslab._native import ffi, lib
 from tslab._store import LOOK_SECONDS, Key, Store, encoded
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
                           TooLargeError, is_damaged)
-from tslab.map import Claim, Map, is_stale, ttl_left
+from tslab.map import Map, is_stale, ttl_left
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _K = TypeVar('_K', bound=Key)
@@ -105,15 +105,22 @@ class Cache(Store):
             found = self._find(data, lib.TSLAB_MAP_STALE)
             if found is not None and not is_stale(found[1]):
                 return self._value(*found)
+            claim = ffi.new('struct claim *')
             try:
-                claim = self._write(Map.claim, data)
-            except UNKEPT as e:
-                self._tell_unkept(e)
-                return make()
-            if claim is not None and not claim.mine and found is not None:
-                return self._value(*found)
-            if claim is not None and (claim.mine or not self._wait(data, claim.version, end)):
-                return self._compute(data, claim, make, self._lifetime(ttl))
+                try:
+                    is_absent = self._write(Map._claim, data, claim)
+                except UNKEPT as e:
+                    self._tell_unkept(e)
+                    return make()
+                if not is_absent:
+                    continue
+                if found is not None and not claim.mine:
+                    return self._value(*found)
+                if claim.mine or not self._wait(data, claim.version, end):
+                    return self._compute(data, claim, make, self._lifetime(ttl))
+            except BaseException:
+                self._give_up(data, claim)
+                raise
 
     def _wait(self, key: bytes, version: int, end: float) -> bool:
         """In slices, each after a look whether there is a new arena: a claim in the old one may never be fulfilled."""
@@ -124,22 +131,18 @@ class Cache(Store):
             if not left > LOOK_SECONDS:     # nor is NaN
                 return False
 
-    def _compute(self, key: bytes, claim: Claim, make: Callable[[], Any], ttl: Optional[float]) -> Any:
+    def _compute(self, key: bytes, claim: Any, make: Callable[[], Any], ttl: Optional[float]) -> Any:
+        value = make()
         try:
-            value = make()
-            try:
-                self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, ttl)
-            except ChangedError:
-                pass        # a value that was put meanwhile is newer than this one, and so is a deletion
-            except UNKEPT as e:
-                self._give_up(key, claim)
-                self._tell_unkept(e)
-        except BaseException:
+            self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, ttl)
+        except ChangedError:
+            pass        # a value that was put meanwhile is newer than this one, and so is a deletion
+        except UNKEPT as e:
             self._give_up(key, claim)
-            raise
+            self._tell_unkept(e)
         return value
 
-    def _give_up(self, key: bytes, claim: Claim) -> None:
+    def _give_up(self, key: bytes, claim: Any) -> None:
         if claim.mine:
             with contextlib.suppress(Error):        # it ends by itself, too
                 self._use(Map.delete, key, claim.version)
@@ -206,12 +209,16 @@ class Lock:
 
     def acquire(self, wait: bool = True) -> bool:
         while True:
-            claim = self._cache._write(Map.claim, self._key)
-            if claim is None:
-                raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
-            if claim.mine:
-                self._version = claim.version
-                return True
+            claim = ffi.new('struct claim *')
+            try:
+                if not self._cache._write(Map._claim, self._key, claim):
+                    raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
+                if claim.mine:
+                    self._version = claim.version
+                    return True
+            except BaseException:
+                self._cache._give_up(self._key, claim)
+                raise
             if not wait:
                 return False
             self._cache._wait(self._key, claim.version, math.inf)

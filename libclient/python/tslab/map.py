@@ -350,13 +350,19 @@ class Map(MutableMapping[bytes, bytes]):
         replace() with the claim's version fulfils the claim, delete() with that version gives it up. Both raise
         ChangedError if the claim is no more, since the key was put or deleted meanwhile. A claim ends after 30 seconds,
         and with its process."""
-        key, version = raw(key), ffi.new('tslab_handle *')
-        r = lib.tslab_map_claim(self._map, key, len(key), epoch, version)
-        if r == -errno.EEXIST:
-            return None
-        if r != -errno.EBUSY:
-            check(r, 'claiming a key')
-        return Claim(version[0], r == 0)
+        key, claim = raw(key), ffi.new('struct claim *')
+        try:
+            return Claim(claim.version, claim.mine) if self._claim(key, claim, epoch) else None
+        except BaseException:
+            if claim.mine:
+                lib.tslab_map_delete_version(self._map, key, len(key), claim.version)
+            raise
+
+    def _claim(self, key: Bytes, claim: Any, epoch: int = EPOCH_CURRENT) -> bool:
+        """Whether `claim` has a claim now. The caller gives that up if an exception comes, as of a signal handler."""
+        key = raw(key)
+        r = lib.claim_key(self._map, key, len(key), epoch, claim)
+        return r in (0, -errno.EBUSY) or (r != -errno.EEXIST and check(r, 'claiming a key') == 0)
 
     def wait(self, key: Bytes, version: int, timeout: float = TTL_MAX) -> bool:
         """Waits until a claim is no more. Returns False if the time limit in seconds is over before that. Version 0

@@ -21,6 +21,7 @@ EPOCH_CURRENT: int = lib.TSLAB_EPOCH_CURRENT
 _CACHES = {'adaptive': lib.TSLAB_CACHE_ADAPTIVE, 'on': lib.TSLAB_CACHE_ON, 'off': lib.TSLAB_CACHE_OFF}
 _STATES = {lib.TSLAB_EPOCH_OPEN: 'open', lib.TSLAB_EPOCH_CLOSING: 'closing', lib.TSLAB_EPOCH_DRAINED: 'drained'}
 _ROOT_NAME_MAX = 47
+_FOUND = ffi.typeof('struct found *')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Pool:
     """
 
     def __init__(self, native: Any, arguments: Optional[Dict[str, Any]] = None) -> None:
-        self._native: Optional[Any] = ffi.gc(native, lib.tslab_close)
+        self._native: Optional[Any] = _owning(native[0], native)
         self._arguments = arguments         # that open() got; None: a private pool
         self._reader = bool(arguments and arguments['reader'])
 
@@ -111,10 +112,22 @@ class Pool:
 
     # Objects
 
+    def _free_lost(self, found: Any) -> None:
+        """For an exception, as of a signal handler, that keeps an object's handle from the caller."""
+        if found.handle:
+            lib.tslab_free(self._pool, found.handle)
+
+    def _alloc(self, size: int, epoch: int, pending: bool) -> Tuple[int, memoryview]:
+        found = ffi.new(_FOUND)
+        try:
+            check(lib.alloc_object(self._pool, size, epoch, pending, found), f'allocating {size} bytes')
+            return found.handle, self._view(found)
+        except BaseException:
+            self._free_lost(found)
+            raise
+
     def _view(self, found: Any) -> memoryview:
-        # The finalizer refers to the pool, so that this stays mapped until the last view is gone. It must not be Python
-        # code: signal handlers would run inside it, and the exceptions that they raise would be lost.
-        kept = ffi.gc(found.object, functools.partial(operator.is_, self._native))
+        kept = _owning(found.object, self._native)      # it stays mapped until the last view is gone
         view = memoryview(ffi.buffer(kept, found.size)).cast('B')
         return view.toreadonly() if self._reader else view
 
@@ -124,17 +137,13 @@ class Pool:
 
         TooLargeError (larger than the pool's largest class), FullError (the arena, the system or the pool's limit has
         no memory for it), EpochClosedError, StaleError (the era of `epoch` is over)."""
-        found = lib.alloc_object(self._pool, size, epoch, False)
-        check(found.error, f'allocating {size} bytes')
-        return found.handle, self._view(found)
+        return self._alloc(size, epoch, False)
 
     def alloc_pending(self, size: int, epoch: int = EPOCH_CURRENT) -> Tuple[int, memoryview]:
         """Allocates as alloc() does, but the object is freed if this thread ends, or its process dies, before
         publish(). A thread may have 64 of them (Error with ENOBUFS beyond), so free() objects that come to nothing,
         or use pending()."""
-        found = lib.alloc_object(self._pool, size, epoch, True)
-        check(found.error, f'allocating {size} bytes')
-        return found.handle, self._view(found)
+        return self._alloc(size, epoch, True)
 
     @contextlib.contextmanager
     def pending(self, size: int, epoch: int = EPOCH_CURRENT) -> Iterator[Tuple[int, memoryview]]:
@@ -167,10 +176,13 @@ class Pool:
     def put(self, data: Bytes, epoch: int = EPOCH_CURRENT) -> int:
         """Allocates an object that begins with `data`, and returns its handle. A process that is killed in here leaves
         nothing behind, nor does an exception. Errors as alloc()."""
-        data = raw(data)
-        found = lib.put_object(self._pool, data, len(data), epoch)
-        check(found.error, f'allocating {len(data)} bytes')
-        return int(found.handle)
+        data, found = raw(data), ffi.new(_FOUND)
+        try:
+            check(lib.put_object(self._pool, data, len(data), epoch, found), f'allocating {len(data)} bytes')
+            return int(found.handle)
+        except BaseException:
+            self._free_lost(found)
+            raise
 
     def get(self, handle: int) -> memoryview:
         """Returns an object's memory, as large as its class; not a copy. The view is good until somebody frees the
@@ -344,6 +356,18 @@ class Pool:
         return _stats.ThreadStats(**{**_stats.fields(_stats.ThreadStats, struct), 'is_shared': struct.is_shared != 0})
 
 
+def _new_pool() -> Any:
+    """Room for a pool, which is closed when the room goes: also if an exception, as of a signal handler, comes right
+    after the call that opens it."""
+    return ffi.gc(ffi.new('struct tslab **'), lib.close_opened)
+
+
+def _owning(pointer: Any, owner: Any) -> Any:
+    """A pointer with a reference to its owner, in a finalizer. That must not be Python code: signal handlers would run
+    inside it, and the exceptions that they raise would be lost."""
+    return ffi.gc(pointer, functools.partial(operator.is_, owner))
+
+
 def _label(label: Optional[str]) -> Any:
     return c_string(label, 'a label') if label is not None else ffi.NULL
 
@@ -393,12 +417,12 @@ def open(pool: Optional[str] = None, *, reader: bool = False, cache: str = 'adap
     options, _alive = _options(cache, timeout, comm)
     options.flags = lib.TSLAB_READER if reader else 0
     name = pool if pool is not None else os.environ.get('TSLAB_POOL') or 'default'
-    native = ffi.new('struct tslab **')
+    native = _new_pool()
     r = lib.tslab_open(native, c_string(name, 'the name of a pool'), options)
     if r == -errno.ENOENT:
         raise DaemonError(errno.ENOENT, f'pool {name!r}: there is no daemon')
     check(r, f'pool {name!r}')
-    return Pool(native[0], {'pool': name, 'reader': reader, 'cache': cache, 'timeout': timeout, 'comm': comm})
+    return Pool(native, {'pool': name, 'reader': reader, 'cache': cache, 'timeout': timeout, 'comm': comm})
 
 
 def create(*, size: int = 0, retain: int = 0, threads: int = 0, epochs: int = 0, classes: Sequence[int] = (),
@@ -416,6 +440,6 @@ def create(*, size: int = 0, retain: int = 0, threads: int = 0, epochs: int = 0,
         raise error(errno.EINVAL, f'{len(classes)} classes')
     for i, class_size in enumerate(classes):
         options.classes[i] = class_size
-    native = ffi.new('struct tslab **')
+    native = _new_pool()
     check(lib.tslab_create(native, options), 'creating a pool')
-    return Pool(native[0])
+    return Pool(native)
