@@ -36,6 +36,9 @@
 #include "proto/text.h"
 #include "shm/arena/client.h"
 
+/* For each answer of a daemon that gave none before. */
+#define LOOK_AGAIN_USEC 50000
+
 /* The answer to Attach. */
 typedef struct Attachment {
         uint32_t client;
@@ -72,7 +75,8 @@ static int connection_error(int r, const ProtoReply *reply) {
         return r > 0 || r == -EPROTOTYPE ? -EPROTO : r;
 }
 
-static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply **ret_reply) {
+static int say_hello(const struct tslab *pool, uint64_t timeout_usec, ProtoCall **ret_call,
+                     ProtoReply **ret_reply) {
         ProtoHello hello = PROTO_HELLO_INIT;
         char comm[16];
         int r;
@@ -81,7 +85,7 @@ static int say_hello(const struct tslab *pool, ProtoCall **ret_call, ProtoReply 
         hello.software = (char *) "libtslab " TSLAB_VERSION;
         hello.comm = comm;
         hello.want_role = pool->is_reader ? PROTO_ROLE_READER : 0;
-        r = proto_call_open(ret_call, pool->path, &hello, pool->timeout_usec, ret_reply);
+        r = proto_call_open(ret_call, pool->path, &hello, timeout_usec, ret_reply);
         return connection_error(r, *ret_reply);
 }
 
@@ -119,7 +123,7 @@ static bool attachment_fits(const struct tslab *pool, uint32_t entry, const Atta
 }
 
 static int connection_attach(const struct tslab *pool, ProtoCall *call, const uint64_t *arena_id,
-                             Attachment *ret) {
+                             uint64_t timeout_usec, Attachment *ret) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -132,7 +136,7 @@ static int connection_attach(const struct tslab *pool, ProtoCall *call, const ui
         body.program = program;
         request.body_case = TSLAB__REQUEST__BODY_ATTACH;
         request.attach = &body;
-        r = proto_call(call, &request, pool->timeout_usec, NULL, NULL, &reply, &fds);
+        r = proto_call(call, &request, timeout_usec, NULL, NULL, &reply, &fds);
         r = connection_error(r, reply);
         if (r == -ENOSPC)
                 return -EUSERS;
@@ -184,7 +188,7 @@ int connection_begin(struct tslab *pool, uint32_t *ret_client) {
         uint64_t arena_id[2];
         int r;
 
-        r = say_hello(pool, &call, &hello);
+        r = say_hello(pool, pool->timeout_usec, &call, &hello);
         if (r)
                 return r;
         if (hello->hello->format_version != SHM_FORMAT_VERSION)
@@ -192,7 +196,7 @@ int connection_begin(struct tslab *pool, uint32_t *ret_client) {
         if (!pool->is_reader && hello->hello->role < PROTO_ROLE_WRITER)
                 return -EACCES;
         memcpy(arena_id, hello->hello->arena_id.data, sizeof(arena_id));
-        r = connection_attach(pool, call, arena_id, &attachment);
+        r = connection_attach(pool, call, arena_id, pool->timeout_usec, &attachment);
         if (r == 0)
                 r = connection_map(pool, &attachment, arena_id);
         if (r == 0)
@@ -225,13 +229,13 @@ static bool has_our_arena(const struct tslab *pool, const ProtoReply *hello) {
 }
 
 /* Attaches to the daemon that serves the path by now. */
-static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
+static int connection_reconnect(struct tslab *pool, uint64_t timeout_usec, uint32_t *ret_client) {
         _cleanup_(attachment_deinit) Attachment attachment = { .memfd = -1, .wake_fd = -1 };
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
         int r;
 
-        r = say_hello(pool, &call, &hello);
+        r = say_hello(pool, timeout_usec, &call, &hello);
         if (r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET)
                 return -ENOTCONN;
         if (r)
@@ -239,7 +243,7 @@ static int connection_reconnect(struct tslab *pool, uint32_t *ret_client) {
         if (!has_our_arena(pool, hello))
                 r = -EUCLEAN;
         else
-                r = connection_attach(pool, call, pool->arena.arena_id, &attachment);
+                r = connection_attach(pool, call, pool->arena.arena_id, timeout_usec, &attachment);
         if (r == -EUCLEAN)
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
         if (r)
@@ -264,7 +268,7 @@ static int fork_attach(struct tslab *pool, uint32_t *ret_client) {
         connection_comm(pool, comm);
         r = connection_error(proto_call_fork_attach(&call, fd, comm, pool->timeout_usec), NULL);
         if (r == 0)
-                r = connection_attach(pool, call, pool->arena.arena_id, &attachment);
+                r = connection_attach(pool, call, pool->arena.arena_id, pool->timeout_usec, &attachment);
         if (r)
                 return r;
         replace_wake_fd(pool, &attachment);
@@ -279,7 +283,7 @@ int connection_attach_child(struct tslab *pool, uint32_t *ret_client) {
 
         r = fork_attach(pool, ret_client);
         if (r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE || r == -EBADF || r == -ENOTSOCK)
-                r = connection_reconnect(pool, ret_client);
+                r = connection_reconnect(pool, pool->timeout_usec, ret_client);
         if (r == -EUCLEAN)
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
         if (r == 0)
@@ -295,38 +299,50 @@ static bool has_hung_up(const ProtoCall *call) {
 }
 
 /* A forked child that has not attached has no entry: it asks only. */
-static void look_unattached(struct tslab *pool) {
+static int look_unattached(struct tslab *pool, uint64_t timeout_usec) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+        int r;
 
-        if (say_hello(pool, &call, &hello) == 0 && !has_our_arena(pool, hello))
+        r = say_hello(pool, timeout_usec, &call, &hello);
+        if (r == 0 && !has_our_arena(pool, hello))
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
+        return r;
 }
 
-static int reconnect_call(struct tslab *pool) {
-        int r = connection_reconnect(pool, &pool->local->client);
+static int reconnect_call(struct tslab *pool, uint64_t timeout_usec) {
+        int r = connection_reconnect(pool, timeout_usec, &pool->local->client);
 
         if (r == 0)
                 sampler_offer(pool);
         return r;
 }
 
-/* The connection stays, so that a process which asks often makes one connection, not one for each call. */
+/*
+ * The connection stays, so that a process which asks often makes one connection, not one for each call. A daemon that
+ * has let one look wait in vain, as one that cannot start while systemd has its socket, does not hold up the next.
+ */
 void connection_look(struct tslab *pool) {
+        uint64_t timeout_usec = pool->timeout_usec;
+        int r;
+
         if (!has_hung_up(pool->call))
                 return;
+        if (pool->local->is_mute && timeout_usec > LOOK_AGAIN_USEC)
+                timeout_usec = LOOK_AGAIN_USEC;
         /* ORDER: acq, pairs with finish_attach(); client is set. */
         if (shm_load_acq(&pool->local->attached))
-                (void) reconnect_call(pool);
+                r = reconnect_call(pool, timeout_usec);
         else
-                look_unattached(pool);
+                r = look_unattached(pool, timeout_usec);
+        pool->local->is_mute = r == -ETIMEDOUT;
 }
 
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
         int r;
 
         if (has_hung_up(pool->call)) {
-                r = reconnect_call(pool);
+                r = reconnect_call(pool, pool->timeout_usec);
                 if (r)
                         return r;
         }

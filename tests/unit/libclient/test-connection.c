@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/cache/object.h"
@@ -501,6 +502,31 @@ static void test_other_arena_is_looked_for(void **state) {
         tslab_close(pool);
 }
 
+/* Somebody listens, and does not answer: so it is where a daemon cannot start and systemd has its socket. */
+static void test_mute_daemon_delays_one_look(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .timeout_ms = 2000 };
+        Server *s = *state;
+        struct tslab *pool;
+        uint64_t begin;
+        int fd;
+
+        server_start(s);
+        assert_int_equal(tslab_open(&pool, s->path, &options), 0);
+        server_stop(s);
+        assert_int_equal(proto_listen(s->path, 0600, &fd), 0);
+        assert_false(tslab_stale(pool));
+        begin = proto_now_usec();
+        assert_false(tslab_stale(pool));
+        assert_true(proto_now_usec() - begin < 1000000);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), -ETIMEDOUT);
+        close(fd);
+        make_arena(s);
+        server_start(s);
+        while (!tslab_stale(pool))
+                usleep(1000);
+        tslab_close(pool);
+}
+
 static void test_daemon_has_other_arena(void **state) {
         Server *s = *state;
         struct tslab *pool;
@@ -599,6 +625,7 @@ int main(void) {
                 TEST(test_daemon_restarts),
                 TEST(test_daemon_has_other_arena),
                 TEST(test_other_arena_is_looked_for),
+                TEST(test_mute_daemon_delays_one_look),
                 TEST(test_daemon_dies_in_call),
                 TEST(test_fork_attaches),
                 TEST(test_fork_daemon_died),
