@@ -9,7 +9,7 @@
 /* A put that needs room. */
 typedef struct ShmEvict {
         ShmMapOptions options; /* as the map had them when the put began */
-        uint64_t cost; /* what the leaf takes, as shm_map_view_cost() */
+        uint64_t cost; /* bytes that the leaf takes, as shm_map_view_cost() counts them */
         uint32_t class; /* the class of the leaf */
         uint32_t epoch; /* as for shm_object_alloc() */
         bool chained;
