@@ -14,6 +14,7 @@ typedef enum ShmCacheMode {
         SHM_CACHE_ADAPTIVE, /* operations go past a cache for a while where it does not pay */
         SHM_CACHE_ON,
         SHM_CACHE_OFF,
+        SHM_CACHE_SPARING, /* off, and no free slab is taken while another one has a slot */
 } ShmCacheMode;
 
 /* The values that an allocation needs for its size. */

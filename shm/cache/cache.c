@@ -87,7 +87,7 @@ static void cache_refresh_copies(ShmActor *actor) {
 static bool cache_is_ours(ShmActor *actor) {
         if (actor->fences)
                 shm_fence_sc(); /* ORDER: sc; in place of the membarrier after epochs and attention change. */
-        if (actor->mode == SHM_CACHE_OFF)
+        if (actor->mode >= SHM_CACHE_OFF)
                 return false;
         /* ORDER: acq, pairs with shm_freeze_begin(); as in the fast path. */
         if (shm_load_acq(&actor->record->attention) != actor->seen)
@@ -430,7 +430,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
 
 bool shm_cache_drain(ShmActor *actor) {
         if (!cache_is_ours(actor))
-                return actor->mode == SHM_CACHE_OFF;
+                return actor->mode >= SHM_CACHE_OFF;
         shm_cache_drain_record(actor, actor->id, UINT64_MAX);
         return true;
 }

@@ -38,7 +38,8 @@ typedef struct NewLeaf {
         ShmMapLeaf head; /* not sealed; `epoch` and `expires` are valid once there is a leaf */
         size_t size; /* the smallest slot that it needs */
         bool is_short; /* a chain of the fewest chunks that can hold the value */
-        bool node_first; /* a node is allocated before the leaf; see leaf_new_with_room() */
+        bool lacks_part; /* it had a slot, but there was none for a part of its value, or for a node */
+        ShmCacheMode mode; /* the actor's, between puts */
         ShmEvict evict; /* for eviction, if the map is full */
 } NewLeaf;
 
@@ -95,17 +96,34 @@ static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKe
 }
 
 /*
+ * The leaf, or a part of its value, may have taken the last free slab though another slab had a slot for it: a cache
+ * has slots of both. So the put is tried once more, past the caches and sparing free slabs. False: that was done, or
+ * the leaf itself had no slot.
+ */
+static bool spare_slabs(ShmActor *actor, NewLeaf *leaf) {
+        if (!leaf->lacks_part || actor->mode == SHM_CACHE_SPARING)
+                return false;
+        shm_actor_enter(actor);
+        (void) shm_cache_drain(actor);
+        shm_actor_leave(actor);
+        leaf->lacks_part = false;
+        actor->mode = SHM_CACHE_SPARING;
+        return true;
+}
+
+/*
  * There was no memory for the leaf, or for a node. Returns whether the put is to be tried again. These are tried, in
- * this order: the node is allocated before the leaf; the leaf has the fewest chunks, unless the pool was full a moment
- * ago; entries are evicted; and, if there is nothing to evict, the leaf has the fewest chunks.
+ * this order: free slabs are spared; the leaf has the fewest chunks, unless the pool was full a moment ago; entries are
+ * evicted; and, if there is nothing to evict, the leaf has the fewest chunks.
  */
 __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, const ShmTrie *trie,
                                                            const ShmMapKey *key, const ShmMapPut *put,
                                                            NewLeaf *leaf, uint32_t *n_evicted) {
         bool was_short = leaf->is_short;
 
-        if (leaf->evict.for_index && !leaf->node_first)
-                return leaf->node_first = true;
+        if (spare_slabs(actor, leaf))
+                return true;
+        actor->mode = leaf->mode;
         if (*n_evicted == 0 && !was_short && !shm_evict_was_full(trie) &&
             leaf_plan_short(actor, trie, key, put, leaf))
                 return true;
@@ -190,10 +208,12 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, head, leaf_room(trie, leaf), leaf_word(object, head),
                                    put->value);
-        if (r)
+        if (r) {
                 leaf_free(actor, trie, key, handle);
-        else
+                leaf->lacks_part = true;
+        } else {
                 leaf->handle = handle;
+        }
         return r;
 }
 
@@ -301,24 +321,11 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put,
         return shm_evict_for_put(actor, trie, &leaf->evict);
 }
 
-/*
- * Makes the leaf, and room for it. If a put got a leaf but no memory for a node, the leaf may have taken the last free
- * slab, although another slab had a slot for it: the cache has slots of both. The next try therefore allocates a node
- * before the leaf, and frees it afterwards. So the thread's cache has a slot for the node when the put needs it.
- */
 static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
-                              const ShmMapPut *put, const ShmTrieCursor *c, const ShmMapView *old,
-                              NewLeaf *leaf) {
+                              const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
         int r = shm_evict_is_wanted(trie, &leaf->evict.options) ? make_room(actor, trie, put, old, leaf) : 0;
-        uint64_t node = 0;
 
-        if (__builtin_expect(leaf->node_first, 0))
-                (void) shm_trie_alloc_node(actor, trie, c, &node, NULL);
         r = r ?: leaf_new(actor, trie, key, put, leaf);
-        if (__builtin_expect(node != 0, 0)) {
-                (void) shm_object_free(actor, node);
-                (void) shm_actor_unnote(actor, node);
-        }
         if (r == 0 && !shm_evict_is_marked(trie, &leaf->evict.options, leaf->handle))
                 shm_evict_mark(trie, leaf->handle, shm_arena_class(trie->arena, leaf->size), leaf->evict.cost,
                                old && !old->is_over);
@@ -332,7 +339,7 @@ static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMap
  */
 static bool leaf_is_first(const ShmTrie *trie, const ShmMapPut *put, const NewLeaf *leaf) {
         return leaf->head.flags & SHM_LEAF_CHAINED && leaf->handle == 0 && put->mode == SHM_MAP_PUT &&
-               !leaf->node_first && !shm_evict_is_wanted(trie, &leaf->evict.options);
+               !shm_evict_is_wanted(trie, &leaf->evict.options);
 }
 
 /* One attempt. SHM_TRIE_E_CHANGED: try again. The leaf is made in the first attempt that needs it, and then kept. */
@@ -354,7 +361,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         }
         /* Before a split, the leaf's note tells repair where to look for a node that the split left empty. */
         if (leaf->handle == 0) {
-                r = leaf_new_with_room(actor, trie, key, put, &c, found == 0 ? &view : NULL, leaf);
+                r = leaf_new_with_room(actor, trie, key, put, found == 0 ? &view : NULL, leaf);
                 if (r || is_first)
                         return r ?: SHM_TRIE_E_CHANGED;
         }
@@ -386,7 +393,8 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
 
         /* Member by member: to clear all of it, a compiler uses a string instruction, which takes 8 ns. */
         leaf.handle = 0;
-        leaf.node_first = false;
+        leaf.lacks_part = false;
+        leaf.mode = actor->mode;
         leaf.evict = (ShmEvict){ .options = shm_map_options(trie) };
         if (!leaf_plan(trie, key, put, false, &leaf))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
@@ -398,11 +406,13 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 if (r && r != SHM_TRIE_E_CHANGED && leaf.handle) {
                         leaf_free(actor, trie, key, leaf.handle);
                         leaf.handle = 0;
+                        leaf.lacks_part = true;
                 }
                 if (r == -ENOBUFS && shm_trie_settle_kept(actor))
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
                  (r == -ENOMEM && leaf_try_again(actor, trie, key, put, &leaf, &n_evicted)));
+        actor->mode = leaf.mode;
         if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);
         shm_tally_end(actor, trie);

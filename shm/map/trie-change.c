@@ -97,27 +97,21 @@ static void word_init(uint64_t *word, uint64_t value) {
         shm_racy_copy(word, &value, sizeof(value));
 }
 
-int shm_trie_alloc_node(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *ret_handle,
-                        void **ret_object) {
-        const ShmPending pending = { .root = trie->root, .hash = c->hash };
-
-        return shm_object_alloc(actor, trie_level(trie, c->depth)->n_words * sizeof(uint64_t), trie->epoch,
-                                &pending, ret_handle, ret_object);
-}
-
 /*
  * Makes a node that has the cursor's value in the word `index`, and `leaf` in the word of the cursor's hash, if that is
  * another word.
  */
 static int node_new(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint32_t index,
                     uint64_t leaf, uint64_t *ret_handle) {
+        const ShmPending pending = { .root = trie->root, .hash = c->hash };
         const ShmTrieLevel *level = trie_level(trie, c->depth);
         uint32_t leaf_index = (uint32_t) (c->hash >> level->shift) & level->mask;
         uint64_t handle, *node, seal;
         void *object;
         int r;
 
-        r = shm_trie_alloc_node(actor, trie, c, &handle, &object);
+        r = shm_object_alloc(actor, level->n_words * sizeof(uint64_t), trie->epoch, &pending, &handle,
+                             &object);
         if (r)
                 return r == -ESTALE ? -ESHUTDOWN : r;
         node = object;

@@ -116,9 +116,6 @@ static inline bool shm_trie_in_bucket(const ShmTrie *trie, const ShmTrieCursor *
         return cursor->depth > trie->n_levels;
 }
 
-/* An object for an inner node at the cursor; it is pending. Errors of shm_object_alloc(). */
-int shm_trie_alloc_node(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *ret_handle,
-                        void **ret_object);
 /*
  * Puts an inner node in place of the value at the cursor, which is another leaf or SHM_TRIE_GONE. That value moves one
  * level down, into the node, and `leaf` gets the word of its hash there. `leaf` is pending under this root and the

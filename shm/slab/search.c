@@ -66,13 +66,22 @@ static bool search_claim(ShmActor *actor, const ShmWant *want, uint32_t slab, Sh
         return r == 0;
 }
 
+/*
+ * A slab that became free is in its set of partial slabs for some time yet. It is taken from there, and both its bits
+ * stay, unless the actor spares free slabs: then a slab with a slot may come after it.
+ */
+static bool search_spares(const ShmActor *actor, uint32_t set, uint32_t slab) {
+        return actor->mode == SHM_CACHE_SPARING && set != SHM_SET_FREE &&
+               slab_word_state(shm_slab_word(actor->arena, slab)) == SLAB_FREE;
+}
+
 static bool search_range(ShmActor *actor, uint32_t set, const ShmWant *want, uint32_t from, uint32_t end,
                          ShmFound *ret) {
         ShmArena *arena = actor->arena;
         uint32_t slab, skips = 0;
 
         for (; skips < SKIPS_MAX && shm_set_find(arena, set, from, &slab) && slab < end; from = slab + 1) {
-                if (search_claim(actor, want, slab, ret))
+                if (!search_spares(actor, set, slab) && search_claim(actor, want, slab, ret))
                         return true;
                 if (shm_set_wants(arena, set, shm_slab_word(arena, slab)))
                         skips++;

@@ -1085,7 +1085,7 @@ FAULTS = [
     ('map take: the value of a leaf that was revoked', 'map-revoke/old-take', 'shm/map/take.c',
      '        if (!final.done)\n                return -ENOENT;\n', ''),
     ('trie split: the node is not noted', 'map-revoke/index-split-late', 'shm/map/trie-change.c',
-     '&pending, ret_handle, ret_object', 'NULL, ret_handle, ret_object'),
+     'sizeof(uint64_t), trie->epoch, &pending,', 'sizeof(uint64_t), trie->epoch, NULL,'),
     ('map put: the leaf is not noted', 'map-revoke/put-late', 'shm/map/put.c',
      'shm_object_alloc(actor, leaf->size, head->epoch, &pending, &handle, &object)',
      'shm_object_alloc(actor, leaf->size, head->epoch, NULL, &handle, &object)'),
@@ -1171,34 +1171,21 @@ FAULTS = [
      'for (; *n > 0; --*n, freeze->n_emptied++)', 'for (;; freeze->n_emptied++)'),
     ('put: a large leaf is made before the look, whatever the look may find', 'unit-map', 'shm/map/put.c',
      'leaf->handle == 0 && put->mode == SHM_MAP_PUT &&', 'leaf->handle == 0 &&'),
-    ('put: no node is taken before the leaf', 'unit-map', 'shm/map/put.c',
-     'if (leaf->evict.for_index && !leaf->node_first)', 'if (0)'),
-    ('put: the node that was taken before the leaf is freed without a note', 'unit-map-death', 'shm/map/put.c',
-     '''                (void) shm_object_free(actor, node);
-                (void) shm_actor_unnote(actor, node);
-''', '''                (void) shm_actor_unnote(actor, node);
-                (void) shm_object_free(actor, node);
-'''),
-    ('put: no node is taken before the leaf, beside others', 'map-tight/put', 'shm/map/put.c',
-     'if (leaf->evict.for_index && !leaf->node_first)', 'if (0)'),
-    ('put: the node that was taken before the leaf stays', 'map-tight/put-shrink', 'shm/map/put.c',
-     '                (void) shm_object_free(actor, node);\n', ''),
-    ('put: the node that was taken before the leaf is free before it', 'map-tight/put', 'shm/map/put.c',
-     '        r = r ?: leaf_new(actor, trie, key, put, leaf);\n        if (__builtin',
-     '''        if (node)
-                (void) shm_object_free(actor, node);
-        r = r ?: leaf_new(actor, trie, key, put, leaf);
-        if (__builtin'''),
-    ('put: the node that was taken before the leaf stays where there is no leaf', 'map-tight/put-put', 'shm/map/put.c',
-     '__builtin_expect(node != 0, 0)', 'node != 0 && r == 0'),
-    ('put: the node that was taken before the leaf is not noted', 'map-tight/put', 'shm/map/trie-change.c',
-     '&pending, ret_handle, ret_object', 'NULL, ret_handle, ret_object'),
-    ('put: the note of the node that was taken before the leaf stays if it was revoked', 'map-revoke/index-tight',
-     'shm/map/put.c', '''                (void) shm_object_free(actor, node);
-                (void) shm_actor_unnote(actor, node);
-''', '''                if (shm_object_free(actor, node) == 0)
-                        (void) shm_actor_unnote(actor, node);
-'''),
+    ('put: a put that lacks a node or a part is not tried past the caches', 'unit-map', 'shm/map/put.c',
+     'if (spare_slabs(actor, leaf))', 'if (0 && spare_slabs(actor, leaf))'),
+    ('put: a put that lacks a node is not tried past the caches, beside others', 'map-tight/put', 'shm/map/put.c',
+     'if (spare_slabs(actor, leaf))', 'if (0 && spare_slabs(actor, leaf))'),
+    ('put: a put that lacks a part of its value is not tried past the caches', 'unit-map', 'shm/map/put.c',
+     '''                leaf->lacks_part = true;
+''', ''),
+    ('put: past the caches, the cache has the slot of the leaf that was freed', 'unit-map', 'shm/map/put.c',
+     '        (void) shm_cache_drain(actor);\n', ''),
+    ('put: the actor goes on past its caches', 'unit-map', 'shm/map/put.c',
+     '        actor->mode = leaf.mode;\n', ''),
+    ('search: a free slab is taken for a partial one, though it is to be spared', 'unit-map', 'shm/slab/search.c',
+     'return actor->mode == SHM_CACHE_SPARING && ', 'return 0 && '),
+    ('search: the same, beside others', 'map-tight/put', 'shm/slab/search.c',
+     'return actor->mode == SHM_CACHE_SPARING && ', 'return 0 && '),
     ('put: entries are evicted before fewer pieces are tried', 'meson:api-map-evict/test_map_evict_memory_short',
      'shm/map/put.c', 'if (*n_evicted == 0 && ', 'if (0 && '),
     ('put: entries are evicted, and fewer pieces would do', 'map-evict/short-get', 'shm/map/put.c',
@@ -1206,11 +1193,7 @@ FAULTS = [
     ('put: fewer pieces are not tried at last', 'map-evict/short-last-get', 'shm/map/put.c',
      'return !was_short && leaf_plan_short(actor, trie, key, put, leaf);', 'return false;'),
     ('put: a leaf whose value lacked memory stays', 'map-evict/short-get', 'shm/map/put.c',
-     '''        if (r)
-                leaf_free(actor, trie, key, handle);
-''', '''        if (r)
-                (void) handle;
-'''),
+     '                leaf_free(actor, trie, key, handle);\n', ''),
     ('put: chains of one size cost the same', 'map-evict/short-get-in-blocks', 'shm/map/put.c',
      'leaf_room(trie, a) == b->room);', '1);'),
     ('chain: made as if its head had no room', 'map-evict/short-get', 'shm/map/put.c',

@@ -555,7 +555,7 @@ static void pre_index_shrink(void) {
         ready(5, 1);
 }
 
-/* b needs a node, for which the put takes a slot before the leaf. */
+/* b needs a node, for which there is a slot if the put spares free slabs. */
 static void pre_index_tight(void) {
         unsigned n_beside_index;
 

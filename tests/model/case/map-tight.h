@@ -1,7 +1,7 @@
 /*
  * Puts into a pool that has one empty slab, and one slot for a leaf in a slab of other objects. The index is in epoch
  * 1, and values are in epoch 0. b goes beside a, below a node that has no slab if the leaf has taken the empty one: so
- * the put takes a slot for the node first.
+ * the put is tried once more, and spares free slabs.
  */
 #include "tests/model/map-world.h"
 

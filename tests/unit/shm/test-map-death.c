@@ -495,7 +495,7 @@ static void test_map_death_at_every_step(void **state) {
                 die_with_and_without_caches(&cases[i]);
 }
 
-/* There is no memory for a node, until one is taken before the leaf. */
+/* There is no memory for a node, until the put spares the free slab. */
 static void test_map_death_in_full_pool(void **state) {
         (void) state;
         die_with_and_without_caches(&full_case);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "shm/cache/cache.h"
+#include "shm/map/chain.h"
 #include "shm/map/map-sweep.h"
 #include "shm/stats/stats.h"
 #include "tests/unit/shm/map-fixture.h"
@@ -26,11 +27,9 @@ typedef struct Fixture {
         uint64_t root;
 } Fixture;
 
-static int setup(void **state) {
-        Fixture *f = calloc(1, sizeof(*f));
+static void setup_map(Fixture *f) {
         uint32_t epoch;
 
-        map_arena_create(&f->arena, UINT64_C(64) << 20);
         assert_int_equal(shm_actor_init(&f->actor, &f->arena, 0, 1), 0);
         assert_int_equal(test_reserve_epoch(&f->arena, &epoch), 0);
         assert_int_equal(shm_trie_create(&f->actor, epoch, &f->root), 0);
@@ -38,7 +37,29 @@ static int setup(void **state) {
         assert_true(shm_trie_contains(&f->arena, SHM_NOTE_NAMED_ROOT, 0, f->root));
         assert_int_equal(shm_object_publish(&f->actor, f->root), 0);
         assert_int_equal(shm_trie_open(&f->trie, &f->arena, f->root), 0);
-        *state = f;
+}
+
+static int setup(void **state) {
+        Fixture *f = *state = calloc(1, sizeof(*f));
+
+        map_arena_create(&f->arena, UINT64_C(64) << 20);
+        setup_map(f);
+        return 0;
+}
+
+/* A value of 2000 bytes is in two slots of 1024. */
+static int setup_few_classes(void **state) {
+        Fixture *f = *state = calloc(1, sizeof(*f));
+        ShmGeometry g = {
+                .slabs_size = UINT64_C(4) << 20,
+                .n_records = 4,
+                .n_epochs = 4,
+                .n_classes = 3,
+                .class_size = { 64, 1024, SHM_SLAB_SIZE },
+        };
+
+        assert_int_equal(shm_arena_create(&f->arena, &g, NULL), 0);
+        setup_map(f);
         return 0;
 }
 
@@ -73,7 +94,7 @@ static int put(Fixture *f, const char *key, const char *value) {
 }
 
 static void assert_value(Fixture *f, ShmMapKey key, const char *value) {
-        char buffer[4096];
+        char buffer[8192];
         ssize_t n = shm_map_get(&f->trie, &key, buffer, sizeof(buffer), NULL);
 
         if (!value) {
@@ -199,39 +220,72 @@ static void fill(Fixture *f, size_t size, uint32_t epoch, uint64_t *ret_handles,
                         ret_handles[n] = handle;
 }
 
-/* `other` is free in a slab of other objects, and one slab is empty: enough for a leaf and an inner node. */
-static void put_into_last_slab(Fixture *f, ShmCacheMode mode, unsigned other) {
-        const uint64_t hash = 12345;
-        ShmMapKey node = { "node", 4, hash ^ UINT64_C(1) << 52 }, first = { "first", 5, hash },
-                  second = { "second", 6, hash ^ UINT64_C(1) << 50 };
+/* One slab is empty, and n slots are free beside other objects of the size of a leaf: those from `other` on. */
+static void fill_but_last_slab(Fixture *f, size_t leaf_size, unsigned other, unsigned n) {
         uint64_t handles[200];
-        char value[80] = {};
 
-        f->actor.mode = mode;
-        memset(value, 'x', sizeof(value) - 1);
-        assert_int_equal(put_mode(f, node, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
-        assert_int_equal(put_mode(f, first, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
-        fill(f, 128, SHM_EPOCH_CURRENT, handles, 200);
+        fill(f, leaf_size, SHM_EPOCH_CURRENT, handles, 200);
         fill(f, 64, f->trie.epoch, NULL, 0);
         for (unsigned i = 0; i < 200; i++)
-                if (i == other || slab_of(handles[i]) == slab_of(handles[100]))
+                if (i - other < n || slab_of(handles[i]) == slab_of(handles[100]))
                         assert_int_equal(shm_object_free(&f->actor, handles[i]), 0);
         shm_actor_enter(&f->actor);
         assert_true(shm_cache_drain(&f->actor));
         shm_actor_leave(&f->actor);
         assert_int_equal(f->arena.header->n_free.value, 1);
+}
+
+/* That is enough for a leaf and an inner node. */
+static void put_into_last_slab(Fixture *f, ShmCacheMode mode, size_t value_size, unsigned other, unsigned n) {
+        const uint64_t hash = 12345;
+        ShmMapKey node = { "node", 4, hash ^ UINT64_C(1) << 52 }, first = { "first", 5, hash },
+                  second = { "second", 6, hash ^ UINT64_C(1) << 50 };
+        char value[2000] = {};
+
+        f->actor.mode = mode;
+        memset(value, 'x', value_size);
+        assert_int_equal(put_mode(f, node, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        assert_int_equal(put_mode(f, first, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        fill_but_last_slab(f, n > 1 ? 1024 : 128, other, n);
         assert_int_equal(put_mode(f, second, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
         assert_value(f, second, value);
+        assert_int_equal(f->actor.mode, mode);
+}
+
+/* That is enough for a value in two pieces. */
+static void put_pieces_into_last_slab(Fixture *f, ShmCacheMode mode, unsigned other) {
+        static char value[SHM_SLAB_SIZE + 1931];
+        ShmMapKey key = key_of(f, "key");
+
+        f->actor.mode = mode;
+        memset(value, 'x', sizeof(value) - 1);
+        fill_but_last_slab(f, shm_chain_head_size(&f->arena, key.size, sizeof(value) - 1, false), other, 1);
+        assert_int_equal(put_mode(f, key, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        assert_value(f, key, value);
+        assert_int_equal(f->actor.mode, mode);
 }
 
 /* The cache for leaves takes slots of both slabs, and those of the empty one are on top. */
 static void test_map_put_into_last_slab(void **state) {
-        put_into_last_slab(*state, SHM_CACHE_ON, 0);
+        put_into_last_slab(*state, SHM_CACHE_ON, 79, 0, 1);
 }
 
 /* The empty slab is still in the set of slabs with slots for leaves, before the other. */
 static void test_map_put_into_last_slab_uncached(void **state) {
-        put_into_last_slab(*state, SHM_CACHE_OFF, 199);
+        put_into_last_slab(*state, SHM_CACHE_OFF, 79, 199, 1);
+}
+
+/* Both slots that the leaf and the rest of its value had in the empty slab are in the cache when they are freed. */
+static void test_map_put_into_last_slab_again(void **state) {
+        put_into_last_slab(*state, SHM_CACHE_ON, 1999, 0, 2);
+}
+
+static void test_map_put_pieces_into_last_slab(void **state) {
+        put_pieces_into_last_slab(*state, SHM_CACHE_ON, 0);
+}
+
+static void test_map_put_pieces_into_last_slab_uncached(void **state) {
+        put_pieces_into_last_slab(*state, SHM_CACHE_OFF, 199);
 }
 
 /* Keys of one hash share buckets: each is found, deleted and put again by itself. */
@@ -731,6 +785,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_without_memory, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_into_last_slab, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_into_last_slab_uncached, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_into_last_slab_again, setup_few_classes,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_pieces_into_last_slab, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_pieces_into_last_slab_uncached, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
