@@ -22,7 +22,7 @@ struct server {
         struct tslab *pool;
         struct tslab_map *sessions;
         int listener;
-        pid_t workers[WORKERS];
+        pid_t workers[WORKERS]; /* 0: not started */
 };
 
 /* One more visit in the session of that name: how many there were. */
@@ -61,10 +61,12 @@ static void serve_connections(struct server *server) {
 }
 
 static int start_worker(struct server *server, int i) {
-        server->workers[i] = fork();
-        if (server->workers[i] == 0)
+        pid_t pid = fork();
+
+        if (pid == 0)
                 serve_connections(server);
-        return server->workers[i] < 0 ? -errno : 0;
+        server->workers[i] = pid > 0 ? pid : 0; /* a signal to process -1 would end all others */
+        return pid < 0 ? -errno : 0;
 }
 
 /* Replaces the workers that died. */
@@ -110,7 +112,8 @@ static int run_server(struct server *server) {
         }
         printf("ann was here %d times\n", visits);
         for (int i = 0; i < WORKERS; i++)
-                kill(server->workers[i], SIGTERM);
+                if (server->workers[i] > 0)
+                        kill(server->workers[i], SIGTERM);
         while (wait(NULL) > 0)
                 ;
         return r < 0 ? r : visits < REQUESTS - 1; /* the killed one may have had a request in hand */
