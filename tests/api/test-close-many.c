@@ -1,4 +1,4 @@
-/* More pools than there is address space for are opened and closed, one by one, beside another thread. */
+/* More pools than there is address space for are opened and closed, one by one, while there is another, idle thread. */
 #include <tslab.h>
 
 #include <errno.h>

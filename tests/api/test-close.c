@@ -127,7 +127,7 @@ static void *hammer(void *userdata) {
         void *object;
         int r = 0, n;
 
-        /* A fork beside a malloc(): a sanitizer's lock of it would be held in the child for ever. */
+        /* A fork during a malloc() of another thread: a sanitizer's lock of it would be held in the child for ever. */
         if (job->forks) {
                 CHECK_POINTER(tslab_alloc(job->pool, 64, TSLAB_EPOCH_CURRENT, &other, NULL) == 0);
                 CHECK_POINTER(tslab_free(job->pool, other) == 0);

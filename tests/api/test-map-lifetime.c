@@ -384,7 +384,7 @@ static int add_in_child(void *map) {
         return 0;
 }
 
-/* A thread adds to the counter that it found last: of this map and pool, also beside a child and in it. */
+/* A thread adds to the counter that it found last, of this map and pool: also in a child, and while a child adds. */
 static void test_map_add_again(void **state) {
         struct tslab_map *map, *other, *far;
         struct tslab *pool;

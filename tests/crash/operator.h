@@ -1,5 +1,5 @@
 #pragma once
-/* An operator beside busy workers: it advances, closes and revokes epochs, and trims memory. */
+/* An operator, while workers are busy: it advances, closes and revokes epochs, and trims memory. */
 #include <stdint.h>
 #include <tslab.h>
 

@@ -567,7 +567,7 @@ static void kill_at(void) {
         run.n[run.fate]++;
 }
 
-/* The operations that must go on beside it, and come to an end. */
+/* The operations that must go on at the same time, and come to an end. */
 static void do_all(void) {
         ask_other(OTHER_USE);
         ask_other(OTHER_OPEN);

@@ -324,7 +324,7 @@ static void test_work(const DaemonWork *work, unsigned *n_all) {
         daemon_pool_open(&run.pool, work);
         run.successor = (Successor){ .ended = work->ends ? run.pool.victim_client : SUCCESSOR_NONE,
                                      .repairs = work->repairs };
-        usleep(50000); /* less is left to do beside */
+        usleep(50000); /* less is left to do at the same time */
         stepper_attach(&run.stepper, run.pool.daemon.pid, run.full);
         if (work->inside) {
                 run.successor.inside = run.pool.other.actor.id;

@@ -291,7 +291,7 @@ static void test_steps_revoked(void **state) {
         assert_true(info.state == SHM_EPOCH_DRAINED && !info.revoking);
 }
 
-/* How many accesses it takes to revoke all epochs beside n threads that have used caches and do nothing. */
+/* How many accesses it takes to revoke all epochs while n threads that have used caches do nothing. */
 static uint64_t count_revoking(uint32_t n) {
         ShmArena *arena = &new_arena()->liar.arena;
         static ShmActor control, actor;

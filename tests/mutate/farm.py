@@ -173,7 +173,7 @@ class Copy:
     # ---- tests
 
     def limit(self, test):
-        """Seconds after which a test counts as hanging; generous, as other work may go on beside it."""
+        """Seconds after which a test counts as hanging; generous, as other work may go on at the same time."""
         known = self.seconds.get(test.name)
         return test.timeout if known is None else min(test.timeout or 3600, 20 + 10 * known)
 

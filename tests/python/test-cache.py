@@ -431,7 +431,7 @@ class Beside(unittest.TestCase):
         return text.splitlines()
 
     def test_incr_of_many(self):
-        """Counters, and numbers that were set, beside a worker that is killed in it: its last step may be done or not."""
+        """Counters, and numbers that were set, while a worker is killed in a change: its last step may be done or not."""
         for key in 'counter', 'number':
             if key == 'number':
                 self.cache.set(key, 0)

@@ -23,7 +23,7 @@ typedef struct Checker {
         State *states;
         size_t n;
         const Call *open[HISTORY_WORKERS]; /* calls under way */
-        bool excused[HISTORY_WORKERS]; /* beside them the key may have been absent for a moment */
+        bool excused[HISTORY_WORKERS]; /* during them the key may have been absent for a moment */
         const World *world;
         uint64_t now, now_ns;
 } Checker;

@@ -1,4 +1,4 @@
-"""The Debian packages: install, a pool by its socket, an upgrade beside running clients, removal, purge."""
+"""The Debian packages: install, a pool by its socket, an upgrade while clients run, removal, purge."""
 
 import shutil
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-SECONDS = 60    # for a state to come, beside other tests and on slower machines
+SECONDS = 60    # for a state to come, while other tests run and on slower machines
 PLACES = []     # sockets that keep ports for servers
 CLOCK_MONOTONIC_COARSE = 6    # of Linux; `time` has no name for it
 

@@ -1,4 +1,4 @@
-"""tslabctl beside daemons that hang, and pools that are idle: it waits once, says what helps, and starts nothing."""
+"""tslabctl while daemons hang, and pools are idle: it waits once, says what helps, and starts nothing."""
 
 import fcntl
 import os

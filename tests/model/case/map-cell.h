@@ -113,7 +113,7 @@ static void t1_take_then_add_b(void) {
         (void) add_to(1, 1, 5);
 }
 
-/* The counter is `first` at the most without the add of 1 that is beside. */
+/* The counter is `first` at most, without the add of 1 that the other thread makes at the same time. */
 static void check_add_take(unsigned dead, int first, int summed) {
         int64_t sum = sum_of(0), b = sum_of(1);
         int r = world.results[0], taken = world.results[1] - TAKEN;
@@ -316,7 +316,7 @@ static void post_count_pass(unsigned dead) {
                 model_fail("counted %d", world.results[0]);
 }
 
-/* A put beside a pass: a later pass, if one is due, finds the entry. */
+/* A put at the same time as a pass: a later pass, if one is due, finds the entry. */
 static void pre_pass_put(void) {
         pre_pass();
         note_map(0);

@@ -615,7 +615,7 @@ static void t_mark(void) {
                 ;
 }
 
-/* The node is renewed: c comes beside the delete, and all of the revocation. */
+/* The node is renewed: c is put at the same time as the delete, and as the whole revocation. */
 static void post_index_shrink_link(unsigned dead) {
         check_index(dead, 1 + (world.results[0] != 0) + (world.results[1] == 0), 1, 3);
 }

@@ -128,7 +128,7 @@ static void test_reap_counts_free_slabs(void **state) {
                 n = stats.retained_bytes / SHM_SLAB_SIZE;
                 assert_int_equal(*n_free, n);
         }
-        /* One that others left no rest for is made again, beside the next look for idle threads. */
+        /* One that others left no rest for is made again, at the same time as the next look for idle threads. */
         *n_free += 1000;
         pool->local->recount = true;
         pool->local->idle.due_usec = 0;

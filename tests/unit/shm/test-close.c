@@ -314,7 +314,7 @@ static void test_pending_woken(void **state) {
         assert_int_equal(job.close.n_settled, 1);
 }
 
-/* A round that was woken, not started, beside such a thread: it waits as long as a started one. */
+/* A round that was woken, not started, while there is such a thread: it waits as long as a started one. */
 static void test_woken_pending(void **state) {
         TestArena *t = *state;
 

@@ -346,7 +346,7 @@ static void test_counts(void **state) {
         assert_int_equal(totals(f).bytes, 0);
 }
 
-/* A stale value, before its claim, beside it and after that was given up or its process died. */
+/* A stale value, before its claim, during it and after that was given up or its process died. */
 static void check_stale(Fixture *f) {
         uint64_t version, other;
 

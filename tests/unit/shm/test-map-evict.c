@@ -624,7 +624,7 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(put(f, 2, 3000), -ENOMEM);
 }
 
-/* A second map that evicts, beside a first one that has the whole pool. */
+/* A second map that evicts, while the first one has the whole pool. */
 static void open_beside(Fixture *f, uint32_t n, uint32_t size, ShmTrie *ret) {
         TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         open_map(f, "map.beside", ret);
