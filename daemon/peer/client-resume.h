@@ -4,9 +4,9 @@
 
 /*
  * Takes up a client that an earlier daemon let in; it has no session until its process connects. 1; 0: the process has
- * ended, and the client was ended, too. A client that cannot be watched, for want of descriptors, counts as alive and
- * is one of clients->n_unwatched. So is, until its process connects, a client that /proc does not show and whose pidfd
- * was not kept. Takes `pidfd` if the entry has no pid; -1: none was kept.
+ * ended, and the client was ended, too. A client that cannot be watched, because descriptors run out, counts as alive
+ * and is counted in clients->n_unwatched. The same holds for a client that /proc does not show and whose pidfd was not
+ * kept, until its process connects. Takes `pidfd` if the entry has no pid; -1: none was kept.
  */
 int client_resume(Clients *clients, const ShmClientInfo *info, int pidfd);
 /* A process that attaches: its own words, and the daemon's knowledge. */

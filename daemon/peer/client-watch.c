@@ -111,7 +111,7 @@ void client_watch_end(ClientWatch *client, const char *how) {
                 return;
         }
         if (client->dead)
-                return; /* slots of it are still in flight */
+                return; /* some of its slots are still in flight */
         maps_scan_stop(&client->scan);
         client->dead = true;
         clients->n_unrepaired++;
@@ -178,7 +178,7 @@ bool client_watch_lives(const ClientWatch *client) {
         struct pollfd p = { .fd = client->pidfd, .events = POLLIN };
 
         return poll(&p, 1, 0) <=
-               0; /* for want of memory it is not known, and then nothing is taken from it */
+               0; /* an error, such as no memory, tells nothing: then the client counts as alive */
 }
 
 int client_watch_death(ClientWatch *client) {

@@ -23,15 +23,15 @@ struct Listener {
         Sessions *sessions;
         int *passed_fd; /* -1: systemd passed no socket */
         int lock_fd;
-        int mark_fd; /* -1: nobody is told that the pool is served */
+        int mark_fd; /* -1: no file says that the pool is served */
         char *mark_path;
         int fd;
         char *path;
         bool ours; /* the daemon made the socket file, and removes it */
-        bool paused; /* for want of descriptors */
+        bool paused; /* descriptors or memory ran out */
         char left[33]; /* id of the last daemon's arena; "": none */
         char arena[33]; /* id of this daemon's */
-        bool unnamed; /* which could not be written to the lock */
+        bool unnamed; /* `arena` could not be written to the lock */
         sd_event_source *source;
 };
 

@@ -21,5 +21,5 @@ void listener_name_arena(Listener *listener, const char *arena_id);
 /* The id of the last daemon's arena, unless systemd keeps arenas; or NULL. */
 const char *listener_left_arena(const Listener *listener);
 const char *listener_path(const Listener *listener);
-/* Accepts again after a pause for want of descriptors. */
+/* Accepts connections again, after a pause because descriptors or memory ran out. */
 void listener_tick(Listener *listener);

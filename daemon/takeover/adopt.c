@@ -234,7 +234,7 @@ void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]) {
         id_text(arena->arena_id, ret_text);
 }
 
-/* 1: it could be done by a tslabd of the build that made the memory, 0: by none, or a negative errno. */
+/* 1: a tslabd of the build that made the memory could adopt it, 0: no tslabd could; or a negative errno. */
 static int could_other_adopt(const Search *search, const char *arena_id) {
         char text[ADOPT_ID_SIZE];
         uint64_t id[2];
@@ -248,7 +248,7 @@ static int could_other_adopt(const Search *search, const char *arena_id) {
         return !strcmp(text, arena_id);
 }
 
-/* 1: it could be done, 0: not. Negative errno: want of memory or descriptors, or the like, keeps us from knowing. */
+/* 1: the arena could be adopted, 0: it could not. Negative errno: not known, as memory or descriptors ran out, say. */
 static int could_adopt(const char *pool, const char *arena_id, pid_t pid, bool *ret_known) {
         _cleanup_(search_deinit) Search search = { .pool = pool, .pid = pid, .proc_fd = -1, .fd = -1 };
         char id[ADOPT_ID_SIZE];

@@ -54,7 +54,7 @@ static int64_t room_size(const CgroupRoom *room) {
         return room->used < room->limit ? room->limit - room->used : 0;
 }
 
-/* Looks at one cgroup. v1 has a limit that no machine reaches in place of none. */
+/* Looks at one cgroup. In v1, a cgroup without a limit has one that no machine can reach. */
 static void look_at_cgroup(CgroupRoom *room, const Hierarchy *h, const char *dir, size_t base, bool whole) {
         CgroupRoom here = {};
         uint64_t limit, used = 0;
