@@ -308,9 +308,9 @@ struct map_claim {
 };
 
 /*
- * A map of a pool, open in this process, as tslab_map_open(). Keys and values are bytes. The pool must outlive it. Moved
- * from, or after close(), it must not be used. A lifetime of 0 is the map's, and `no_end` is none; others are rounded
- * up to a millisecond by the caller and at most 49 days.
+ * A map of a pool, open in this process, as tslab_map_open(). Keys and values are bytes. The pool must outlive the map.
+ * After a move from it, or after close(), a map must not be used. A lifetime of 0 means the map's default, and `no_end`
+ * means none. Lifetimes are whole milliseconds, to which the caller rounds, and at most 49 days.
  */
 class map {
     public:
@@ -346,7 +346,7 @@ class map {
                 return found ? std::optional<std::string>(std::move(found->value)) : std::nullopt;
         }
 
-        /* The same with all that is known; also a stale value, if that will do. */
+        /* The same, with version, epoch and lifetime; with `accept_stale`, also a stale value. */
         std::optional<map_entry> find(std::string_view key, bool accept_stale = false) const {
                 tslab_map_info info = new_info(accept_stale);
                 void *bytes;
@@ -450,7 +450,7 @@ class map {
                 return sum;
         }
 
-        /* As tslab_map_add_at(): to the counter of this version. Returns nothing if it is no more. */
+        /* As tslab_map_add_at(): adds to the counter of this version. Returns nothing if that counter is gone. */
         std::optional<int64_t> add_at(tslab_handle counter, int64_t delta = 1) {
                 int64_t sum;
                 int r = tslab_map_add_at(raw_, counter, delta, &sum);
@@ -484,7 +484,7 @@ class map {
                 return map_claim{ version, r == 0 };
         }
 
-        /* Waits until a claim is no more. Returns false if the time is over, or a signal handler ran. */
+        /* Waits until a claim has ended. Returns false if the time is over, or if a signal handler ran. */
         bool wait(std::string_view key, const map_claim &claim, milliseconds timeout) const {
                 int r = tslab_map_wait(raw_, key.data(), key.size(), claim.version,
                                        static_cast<uint32_t>(std::clamp(timeout, milliseconds(0), longest_wait).count()));
@@ -493,10 +493,10 @@ class map {
         }
 
         /*
-         * Returns the value, which is computed if the key is absent: by one process at a time, for which the others
-         * wait, or go on with a stale value if the map keeps such. `compute` takes nothing and returns a std::string. A
-         * process that waited for so long computes, too, and so does one that cannot claim the key, as in a full map. An
-         * exception of `compute` gives the claim up.
+         * Returns the value. If the key is absent, one process at a time computes the value; the others wait for it, or
+         * return a stale value, if the map keeps stale values. `compute` takes nothing and returns a std::string. A
+         * process that has waited for `timeout` also computes, and so does a process that cannot claim the key, as in a
+         * full map. If `compute` throws, the claim is given up.
          */
         template <typename Compute>
         std::string get_or_compute(std::string_view key, Compute &&compute, milliseconds ttl = {},
@@ -617,7 +617,7 @@ class map {
                 (void) tslab_map_delete_version(raw_, key.data(), key.size(), claim.version);
         }
 
-        /* A value that comes late, or for which there is no room, is the caller's all the same. */
+        /* If the value comes too late, or the map has no room for it, the caller gets it nevertheless. */
         template <typename Compute>
         std::string fulfil(std::string_view key, const map_claim &claim, Compute &compute, milliseconds ttl) {
                 try {

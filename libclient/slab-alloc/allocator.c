@@ -12,9 +12,9 @@
 #include "shm/epoch/epoch.h"
 #include "shm/format/handle.h"
 
-/* Address space, not memory: but bitmaps of a larger one would be spread over more pages. */
+/* This is address space, not memory. But the bitmaps of a larger arena would be spread over more pages. */
 #define ARENA_BYTES (UINT64_C(2) << 30)
-/* Free slabs that keep their memory: enough that slabs do not bounce, too little to be missed. */
+/* Free slabs that keep their memory: enough that slabs are not dropped and committed in turn, and little memory. */
 #define RETAIN_BYTES (UINT64_C(416) << 10)
 /* An epoch's era may end between looking it up and allocating, but hardly again. */
 #define TRIES_MAX 4

@@ -1,13 +1,14 @@
 #pragma once
 /*
- * The counts that get_perf_counters() tells. The engine counts by thread; an allocation or a free whose thread
- * counted something unusual meanwhile is counted here, for its class. Others pay two loads.
+ * The counts that get_perf_counters() returns. The engine counts for each thread, not for each class. So a call is
+ * counted here, for its class, if a counter of the engine's slow paths rose during the call. Other calls pay only for
+ * the loads of these counters.
  */
 #include "libclient/enter.h"
 #include "libclient/slab-alloc/state.h"
 #include "shm/slab/slab.h"
 
-/* Counts of this thread before a call; `record` is NULL where threads share one, and nothing is known. */
+/* Counts of this thread before a call. `record` is NULL if threads share one: then nothing is counted. */
 typedef struct CountersMark {
         const ShmRecord *record;
         uint64_t slow, taken, emptied, filled, reopened;
@@ -22,7 +23,7 @@ static inline uint64_t counters_slow(const ShmRecord *record) {
         return counters_get(record, SHM_COUNT_REFILLS) + counters_get(record, SHM_COUNT_ALLOCS_UNCACHED);
 }
 
-/* This thread's record, making it where it has none. */
+/* Returns this thread's record, and makes one if the thread has none. */
 const ShmRecord *counters_record_slow(struct tslab *pool);
 
 static inline const ShmRecord *counters_record(struct tslab *pool) {
@@ -45,7 +46,7 @@ static inline CountersMark counters_mark(struct tslab *pool) {
         return mark;
 }
 
-/* Before a free in this slab, which may be any. */
+/* Before a free in this slab; the number may be invalid. */
 static inline CountersMark counters_mark_free(struct tslab *pool, uint32_t slab) {
         CountersMark mark = counters_mark(pool);
 
@@ -63,13 +64,13 @@ void counters_get_closes(const AllocatorState *state, uint64_t *ret_n, uint64_t 
 void counters_note_alloc_slow(AllocatorState *state, const CountersMark *mark, size_t size);
 void counters_note_free_slow(AllocatorState *state, const CountersMark *mark);
 
-/* After one, of `size` bytes. */
+/* After an allocation of `size` bytes. */
 static inline void counters_note_alloc(AllocatorState *state, const CountersMark *mark, size_t size) {
         if (mark->record && counters_slow(mark->record) != mark->slow)
                 counters_note_alloc_slow(state, mark, size);
 }
 
-/* After it. */
+/* After a free. */
 static inline void counters_note_free(AllocatorState *state, const CountersMark *mark) {
         if (mark->record && (counters_get(mark->record, SHM_COUNT_SLABS_RECYCLED) != mark->emptied ||
                              counters_get(mark->record, SHM_COUNT_SLABS_REOPENED) != mark->reopened))

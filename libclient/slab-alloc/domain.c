@@ -19,7 +19,7 @@ static void push_domain(epoch_domain_t *domain) {
                 stack[depth++] = domain;
 }
 
-/* One of the times that it is entered. Those that the stack has not go first. */
+/* Removes the domain from the stack once. First come the entries that did not fit into the stack: they need nothing. */
 static void pop_domain(const epoch_domain_t *domain) {
         uint32_t n = 0, last = 0;
 
