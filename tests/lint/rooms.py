@@ -39,7 +39,7 @@ ROOMS = {
     'daemon/manager': 'daemon daemon/work daemon/peer daemon/takeover daemon/request',
     'daemon/main': 'daemon daemon/manager',
 
-    'daemon/ctl/base': '',
+    'daemon/ctl/base': 'shm/arena',
     'daemon/ctl/view': 'daemon/ctl/base',
     'daemon/ctl/output': 'daemon/ctl/base daemon/ctl/view',
     'daemon/ctl/advice': 'daemon/ctl/base daemon/ctl/view shm/format',

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,23 +79,35 @@ static CtlExit find_path(char **ret_path) {
         return CTL_DONE;
 }
 
-/* The lock of a daemon stays. Where there is none, memory of that name is a pool's of another runtime directory. */
-static bool had_daemon(const char *path, const char *pool) {
+/*
+ * The lock of a daemon stays, and names the daemon's arena. Where there is none, memory of that name is a pool's of
+ * another runtime directory. ret_id: "": not known.
+ */
+static bool had_daemon(const char *path, const char *pool, char ret_id[LOST_ID_SIZE]) {
         _cleanup_(proto_freep) char *usual = NULL, *dir = NULL, *lock = NULL;
+        _cleanup_(proto_closep) int fd = -1;
+        char text[64] = "";
 
+        *ret_id = '\0';
         if (proto_socket_path(pool, &usual) < 0 || strcmp(usual, path) != 0)
                 return true;
         dir = must(strndup(path, (size_t) (strrchr(path, '/') - path)));
-        return proto_state_file(dir, pool, PROTO_LOCK_SUFFIX, &lock) < 0 || access(lock, F_OK) == 0 ||
-               errno != ENOENT;
+        if (proto_state_file(dir, pool, PROTO_LOCK_SUFFIX, &lock) < 0)
+                return true;
+        fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return errno != ENOENT;
+        if (read(fd, text, sizeof(text) - 1) > 0)
+                (void) sscanf(text, "%*[0-9]\n%32[0-9a-f]", ret_id);
+        return true;
 }
 
 static void how_to_start(char *ret, const char *path) {
-        char pool[PROTO_POOL_NAME_MAX + 1];
+        char pool[PROTO_POOL_NAME_MAX + 1], id[LOST_ID_SIZE];
         pid_t client;
 
         connection_pool_name(pool, sizeof(pool), path);
-        client = pool[0] && had_daemon(path, pool) ? lost_client_find(pool) : 0;
+        client = pool[0] && had_daemon(path, pool, id) ? lost_client_find(pool, id) : 0;
         if (client > 0)
                 (void) snprintf(
                         ret, HOW_TO_START_SIZE,

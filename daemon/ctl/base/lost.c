@@ -2,20 +2,25 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/cleanup.h"
 #include "proto/path.h"
+#include "shm/arena/arena.h"
 
 #define DAEMON_ARENAS_MAX 64U
 
 typedef struct LostSearch {
         char link[PROTO_POOL_NAME_MAX + 32]; /* the name of the memory in /proc */
+        const char *arena_id;
+        struct statx memfd; /* tells the device that all of them are on */
         ino_t of_daemons
                 [DAEMON_ARENAS_MAX]; /* arenas that a tslabd has open; those of another directory, too */
         size_t n_of_daemons;
@@ -48,6 +53,20 @@ static bool is_of_daemon(const LostSearch *search, ino_t inode) {
         return false;
 }
 
+static bool is_of_pool(const LostSearch *search, int dir_fd, const char *entry) {
+        _cleanup_(proto_closep) int fd = -1;
+        char text[LOST_ID_SIZE];
+        uint64_t id[2];
+
+        if (!*search->arena_id)
+                return true;
+        fd = openat(dir_fd, entry, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 || shm_arena_read_id(fd, id) != 0)
+                return false;
+        (void) snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+        return !strcmp(text, search->arena_id);
+}
+
 static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const char *entry, bool daemon) {
         char link[sizeof(search->link) + 1];
         ssize_t n = readlinkat(dir_fd, entry, link, sizeof(link) - 1);
@@ -56,9 +75,11 @@ static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const 
         link[n > 0 ? n : 0] = 0;
         /* A file of any file system may have that name: without a question to one, which may not answer. */
         if (strcmp(link, search->link) != 0 ||
-            statx(dir_fd, entry, AT_STATX_DONT_SYNC, STATX_INO, &status) < 0)
+            statx(dir_fd, entry, AT_STATX_DONT_SYNC, STATX_INO, &status) < 0 ||
+            status.stx_dev_major != search->memfd.stx_dev_major ||
+            status.stx_dev_minor != search->memfd.stx_dev_minor)
                 return;
-        if (!daemon && !is_of_daemon(search, status.stx_ino))
+        if (!daemon && !is_of_daemon(search, status.stx_ino) && is_of_pool(search, dir_fd, entry))
                 search->client = pid;
         else if (daemon && search->n_of_daemons < DAEMON_ARENAS_MAX)
                 search->of_daemons[search->n_of_daemons++] = status.stx_ino;
@@ -87,9 +108,12 @@ static void look_at_all(LostSearch *search, bool daemons) {
         }
 }
 
-pid_t lost_client_find(const char *pool) {
-        LostSearch search = {};
+pid_t lost_client_find(const char *pool, const char *arena_id) {
+        _cleanup_(proto_closep) int memfd = memfd_create("tslabctl", MFD_CLOEXEC);
+        LostSearch search = { .arena_id = arena_id };
 
+        if (memfd < 0 || statx(memfd, "", AT_EMPTY_PATH, STATX_INO, &search.memfd) < 0)
+                return 0;
         (void) snprintf(search.link, sizeof(search.link), "/memfd:tslab:%s (deleted)", pool);
         look_at_all(&search, true);
         look_at_all(&search, false);

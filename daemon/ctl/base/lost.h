@@ -4,5 +4,10 @@
 
 #include <sys/types.h>
 
-/* A process that has the memory of this pool open while no tslabd has; 0: none that this user may look at. */
-pid_t lost_client_find(const char *pool);
+#define LOST_ID_SIZE 33 /* text of 32 digits */
+
+/*
+ * A process that has the memory of this pool open while no tslabd has; 0: none that this user may look at. Pools of
+ * other runtime directories may have the same name. `arena_id`: of this pool's last arena; "": not known.
+ */
+pid_t lost_client_find(const char *pool, const char *arena_id);

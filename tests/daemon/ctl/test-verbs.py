@@ -172,6 +172,9 @@ class Reach(Case):
         self.refused(1, ['nobody listens', f'tslabd --pool {pool} --adopt {client.process.pid}'], '--pool', pool, 'status')
         with tempfile.TemporaryDirectory() as other:    # where no daemon of that name has been
             self.refused(1, start, '--pool', pool, 'status', env={'TSLAB_RUNTIME_DIR': other})
+            # and where another daemon of that name was: its memory is not the client's
+            ctl_case.Daemon(other, pool).stop()
+            self.refused(1, start, '--pool', pool, 'status', env={'TSLAB_RUNTIME_DIR': other})
         client.process.kill()
         client.process.wait()
         self.refused(1, start, '--pool', pool, 'status')
