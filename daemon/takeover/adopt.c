@@ -275,10 +275,10 @@ static int could_adopt(const char *pool, const char *arena_id, pid_t pid, bool *
         }
 }
 
-int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first, bool *ret_known) {
+int adopt_find(const char *pool, const char *arena_id, AdoptFrom *ret_from, bool *ret_known) {
         _cleanup_(close_dir) DIR *dir = opendir("/proc");
+        AdoptFrom from = {};
         struct dirent *entry;
-        unsigned n = 0;
         bool known;
         int r = 0;
 
@@ -286,13 +286,16 @@ int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *
                 pid_t pid = atoi(entry->d_name);
 
                 r = pid > 0 ? could_adopt(pool, arena_id, pid, &known) : 0;
-                if (r > 0 && n++ == 0) {
-                        *ret_first = pid;
+                if (r <= 0)
+                        continue;
+                if (from.n == 0)
                         *ret_known = known;
-                }
+                if (from.n < ADOPT_PIDS_MAX)
+                        from.pids[from.n] = pid;
+                from.n++;
         }
         if (r < 0)
                 return r;
-        *ret_n = n;
+        *ret_from = from;
         return -errno; /* set by opendir() or readdir() */
 }

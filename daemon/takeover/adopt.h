@@ -19,9 +19,17 @@ int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
 #define ADOPT_ID_SIZE 33 /* text of 32 digits */
 void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
 
+#define ADOPT_PIDS_MAX 8
+
+/* Processes that could be adopted from. */
+typedef struct AdoptFrom {
+        unsigned n;
+        pid_t pids[ADOPT_PIDS_MAX]; /* the first of them */
+} AdoptFrom;
+
 /*
- * How many processes could be adopted from, of those that use the arena with this id; *ret_first is one of them.
+ * The processes that could be adopted from, of those that have the arena with this id open.
  * *ret_known: by this tslabd; else by one that knows the format of the arena. 0, or a negative errno: it could not be
  * found out.
  */
-int adopt_count(const char *pool, const char *arena_id, unsigned *ret_n, pid_t *ret_first, bool *ret_known);
+int adopt_find(const char *pool, const char *arena_id, AdoptFrom *ret_from, bool *ret_known);

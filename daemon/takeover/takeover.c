@@ -15,6 +15,8 @@
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/freeze.h"
 
+#define LIST_SIZE (16 + 13 * (ADOPT_PIDS_MAX + 2))
+
 static void log_format(const Pool *pool, int fd) {
         ShmHeader *header = malloc(sizeof(*header));
         uint32_t version = 0;
@@ -142,43 +144,56 @@ static int take_arena(ArenaOrigin *origin, Pool *pool, Passed *passed) {
         return fd < 0 ? 0 : take_kept_arena(pool, fd, &origin->taken_up);
 }
 
+/* "2 processes: 12, 34". */
+static void list_processes(const AdoptFrom *from, char ret[LIST_SIZE]) {
+        size_t at = (size_t) snprintf(ret, LIST_SIZE, "%u process%s:", from->n, from->n == 1 ? "" : "es");
+
+        for (unsigned i = 0; i < from->n && i < ADOPT_PIDS_MAX; i++)
+                at += (size_t) snprintf(ret + at, LIST_SIZE - at, "%s %d", i > 0 ? "," : "",
+                                        (int) from->pids[i]);
+        if (from->n > ADOPT_PIDS_MAX)
+                (void) snprintf(ret + at, LIST_SIZE - at, " and %u more", from->n - ADOPT_PIDS_MAX);
+}
+
 /* The last daemon has ended, and its clients hold the objects of the pool. -EEXIST: --fresh does not give them up. */
 static int check_nothing_lost(const Pool *pool, const char *left) {
         const Options *options = pool->options;
-        pid_t first = 0;
-        unsigned n = 0;
+        char processes[LIST_SIZE];
+        AdoptFrom from = {};
         bool known = true;
-        int r = adopt_count(options->pool, left, &n, &first, &known);
+        int r = adopt_find(options->pool, left, &from, &known);
 
-        if (r < 0 && n == 0 && !options->fresh) {
+        if (r < 0 && from.n == 0 && !options->fresh) {
                 log_error(LOG_ERR, r,
                           "could not find out whether processes still use the memory of the last daemon of "
                           "pool %s",
                           options->pool);
                 return r;
         }
-        if (n == 0)
+        if (from.n == 0)
                 return 0;
+        list_processes(&from, processes);
         if (options->fresh)
-                log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
-                           "pool %s begins empty, as --fresh says; %u processes, such as %d, still use the "
-                           "memory of its last daemon, and have to open the pool again",
-                           options->pool, n, (int) first);
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_ABANDONED, .pid = from.pids[0] },
+                        "pool %s begins empty, as --fresh says; the memory of its last daemon is still in use by "
+                        "%s, which have to open the pool again",
+                        options->pool, processes);
         else if (!known)
                 log_fields(
-                        LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
-                        "the last daemon of pool %s has ended, and %u processes, such as %d, still use its "
-                        "memory, of a format that this tslabd, " TSLAB_VERSION
-                        ", does not know: start one of the build that made it with --adopt=%d to go on with it, "
-                        "or this one with --fresh to give it up and begin with an empty pool",
-                        options->pool, n, (int) first, (int) first);
+                        LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = from.pids[0] },
+                        "the last daemon of pool %s has ended, and its memory, of a format that this "
+                        "tslabd, " TSLAB_VERSION
+                        ", does not know, is still open in %s. To go on with it, start a tslabd of the "
+                        "build that made it, with --adopt=PID of one of the pool's programs; to give it up and begin "
+                        "with an empty pool, end these processes, or start this one with --fresh",
+                        options->pool, processes);
         else
                 log_fields(
-                        LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = first },
-                        "the last daemon of pool %s has ended, and %u processes, such as %d, still use its "
-                        "memory: start with --adopt=%d to go on with it, or with --fresh to give it up and "
-                        "begin with an empty pool",
-                        options->pool, n, (int) first, (int) first);
+                        LOG_ERR, (LogFields){ .message = MESSAGE_ABANDONED, .pid = from.pids[0] },
+                        "the last daemon of pool %s has ended, and its memory is still in use by %s: start with "
+                        "--adopt=%d to go on with it, or with --fresh to give it up and begin with an empty pool",
+                        options->pool, processes, (int) from.pids[0]);
         return options->fresh ? 0 : -EEXIST;
 }
 

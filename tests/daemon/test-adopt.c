@@ -415,7 +415,7 @@ static void test_adopt_or_fresh(void **state) {
                 check_refused(daemon.dir, "--log-level=warning", adopt_from(client.pid));
         assert_int_equal(ask(&client, ALLOC, 0, NULL), 0);
         restart_and_read(&daemon, text, sizeof(text));
-        snprintf(pid, sizeof(pid), "such as %d, still use", (int) client.pid);
+        snprintf(pid, sizeof(pid), "still in use by 1 process: %d,", (int) client.pid);
         assert_non_null(strstr(text, pid));
 
         /* Now it has both. */
@@ -427,7 +427,7 @@ static void test_adopt_or_fresh(void **state) {
         end_worker(&client);
 
         restart_and_read(&daemon, text, sizeof(text));
-        assert_null(strstr(text, "still use"));
+        assert_null(strstr(text, "in use"));
         daemon_stop(&daemon);
 }
 
@@ -435,13 +435,15 @@ static void test_adopt_or_fresh(void **state) {
 static void test_adopt_other_format(void **state) {
         DaemonFixture daemon;
         RawClient self;
+        char open[64];
 
         (void) state;
         start(&daemon);
         raw_client_open(&self, &daemon, 0);
         daemon_kill(&daemon);
         self.arena.header->format_hash++;
-        check_refused(daemon.dir, "--log-level=warning", "start one of the build that made it with --adopt=");
+        snprintf(open, sizeof(open), "is still open in 1 process: %d. To go on", (int) getpid());
+        check_refused(daemon.dir, "--log-level=warning", open);
         check_refused(daemon.dir, adopt_from(getpid()), "start one of the build that made it, or");
         self.arena.header->format_hash--;
         adopt(&daemon, getpid());

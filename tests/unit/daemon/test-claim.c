@@ -135,10 +135,10 @@ static void test_claim_arena_long_path(void **state) {
         ShmGeometry geometry = test_geometry();
         char id[ADOPT_ID_SIZE];
         Claim claim = CLAIM_NONE;
-        unsigned n;
         TestArena t;
-        pid_t pid, first;
+        AdoptFrom from;
         bool known;
+        pid_t pid;
 
         (void) state;
         test_arena_init(&t, &geometry);
@@ -149,7 +149,7 @@ static void test_claim_arena_long_path(void **state) {
         }
         adopt_id(&t.arena, id);
         assert_int_equal(claim_arena(&claim, &t.arena), 0);
-        assert_int_equal(adopt_count("test-claim", id, &n, &first, &known), 0);
+        assert_int_equal(adopt_find("test-claim", id, &from, &known), 0);
         child_end(pid);
         claim_deinit(&claim);
         test_arena_deinit(&t);
