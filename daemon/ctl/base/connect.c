@@ -350,7 +350,8 @@ static int try_while_it_starts(Connection *connection) {
         for (;;) {
                 starts = proto_served_starts(connection->path);
                 r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
-                if (!starts || !(is_absent(r) || r == -ETIMEDOUT) || proto_deadline_left(deadline) == 0)
+                if (!(is_absent(r) || r == -ETIMEDOUT) || proto_deadline_left(deadline) == 0 ||
+                    !(starts || proto_served_starts(connection->path)))
                         return r;
                 (void) usleep(START_POLL_USEC);
         }
