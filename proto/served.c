@@ -20,7 +20,7 @@
 enum {
         BYTE_SERVED,
         BYTE_PID,
-        BYTE_LISTENS, /* a lock of the first kind */
+        BYTE_STARTS, /* the same, until the daemon listens; daemons of earlier builds do not lock it */
 };
 
 static struct flock lock_of(short type, off_t byte) {
@@ -29,11 +29,12 @@ static struct flock lock_of(short type, off_t byte) {
 
 int proto_served_mark(const char *path) {
         struct flock served = lock_of(F_RDLCK, BYTE_SERVED), pid = lock_of(F_RDLCK, BYTE_PID);
+        struct flock starts = lock_of(F_RDLCK, BYTE_STARTS);
         _cleanup_(proto_closep) int fd = -1;
 
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
         if (fd < 0 || fchmod(fd, 0644) < 0 || fcntl(fd, F_OFD_SETLK, &served) < 0 ||
-            fcntl(fd, F_SETLK, &pid) < 0)
+            fcntl(fd, F_SETLK, &pid) < 0 || fcntl(fd, F_SETLK, &starts) < 0)
                 return -errno;
         return proto_steal_fd(&fd);
 }
@@ -61,8 +62,8 @@ static ProtoServed served_without_mark(const char *path) {
 }
 
 /* Any user can lock the file, too: a process counts only if it is of the user who made the file, or of root. */
-static pid_t find_daemon(int fd) {
-        struct flock lock = lock_of(F_WRLCK, BYTE_PID);
+static pid_t find_daemon(int fd, off_t byte) {
+        struct flock lock = lock_of(F_WRLCK, byte);
         struct stat file, process;
         char path[32];
 
@@ -79,19 +80,17 @@ static int open_mark(const char *path) {
 }
 
 int proto_served_listens(int mark_fd) {
-        struct flock listens = lock_of(F_RDLCK, BYTE_LISTENS);
+        struct flock starts = lock_of(F_UNLCK, BYTE_STARTS);
 
-        return fcntl(mark_fd, F_OFD_SETLK, &listens) < 0 ? -errno : 0;
+        return fcntl(mark_fd, F_SETLK, &starts) < 0 ? -errno : 0;
 }
 
 bool proto_served_starts(const char *socket_path) {
-        struct flock listens = lock_of(F_WRLCK, BYTE_LISTENS);
         _cleanup_(proto_freep) char *path = NULL;
         _cleanup_(proto_closep) int fd = -1;
 
         fd = find_mark(socket_path, &path) < 0 ? -1 : open_mark(path);
-        return fd >= 0 && find_daemon(fd) > 0 && fcntl(fd, F_GETLK, &listens) == 0 &&
-               listens.l_type == F_UNLCK;
+        return fd >= 0 && find_daemon(fd, BYTE_STARTS) > 0;
 }
 
 ProtoServed proto_served(const char *socket_path, pid_t *ret_pid) {
@@ -109,6 +108,6 @@ ProtoServed proto_served(const char *socket_path, pid_t *ret_pid) {
                 return PROTO_SERVED_UNKNOWN;
         if (lock.l_type == F_UNLCK)
                 return PROTO_SERVED_DIED;
-        *ret_pid = find_daemon(fd);
+        *ret_pid = find_daemon(fd, BYTE_PID);
         return PROTO_SERVED_YES;
 }
