@@ -1,7 +1,7 @@
 /*
  * Puts into a pool that has one empty slab, and one slot for a leaf in a slab of other objects. The index is in epoch
- * 1, and values are in epoch 0. b is put next to a, below a new node. If the leaf took the empty slab, there is none for
- * the node: so the put is tried once more, and spares free slabs.
+ * 1, and values are in epoch 0. b is put next to a, below a new node. If the leaf took the empty slab, there is none
+ * for the node: so the put is tried once more, and spares free slabs.
  */
 #include "tests/model/map-world.h"
 
