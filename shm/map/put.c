@@ -95,18 +95,30 @@ static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKe
                shm_evict_for_put(actor, trie, &leaf->evict) == 0;
 }
 
+/* Whether there are free slabs to spare, and enough of them: each chunk but the last takes one. */
+static bool has_slabs(const ShmArena *arena, const NewLeaf *leaf) {
+        uint64_t n_free = shm_load_rlx(&arena->header->n_free.value); /* ORDER: rlx; a hint. */
+
+        return n_free > 0 &&
+               (!shm_chain_takes_slabs(arena) || n_free >= leaf->head.value_size / SHM_SLAB_SIZE);
+}
+
 /*
  * The leaf, or a part of its value, may have taken the last free slab though another slab had a slot for it: a cache
  * has slots of both. So the put is tried once more, past the caches and sparing free slabs. False: that was done, or
- * the leaf itself had no slot.
+ * does not help, or the leaf itself had no slot.
  */
-static bool spare_slabs(ShmActor *actor, NewLeaf *leaf) {
-        if (!leaf->lacks_part || actor->mode == SHM_CACHE_SPARING)
+static bool spare_slabs(ShmActor *actor, const ShmTrie *trie, NewLeaf *leaf) {
+        bool lacked_part = leaf->lacks_part;
+
+        leaf->lacks_part = false;
+        if (!lacked_part || actor->mode == SHM_CACHE_SPARING)
                 return false;
         shm_actor_enter(actor);
         (void) shm_cache_drain(actor);
         shm_actor_leave(actor);
-        leaf->lacks_part = false;
+        if (!has_slabs(trie->arena, leaf))
+                return false;
         actor->mode = SHM_CACHE_SPARING;
         return true;
 }
@@ -121,7 +133,7 @@ __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, cons
                                                            NewLeaf *leaf, uint32_t *n_evicted) {
         bool was_short = leaf->is_short;
 
-        if (spare_slabs(actor, leaf))
+        if (spare_slabs(actor, trie, leaf))
                 return true;
         actor->mode = leaf->mode;
         if (*n_evicted == 0 && !was_short && !shm_evict_was_full(trie) &&

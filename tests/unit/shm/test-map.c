@@ -288,6 +288,25 @@ static void test_map_put_pieces_into_last_slab_uncached(void **state) {
         put_pieces_into_last_slab(*state, SHM_CACHE_OFF, 199);
 }
 
+/* One slab is empty, and the value needs three: to spare that slab, the put would copy all of the value once more. */
+static void test_map_put_beyond_last_slab(void **state) {
+        static char value[3 * SHM_SLAB_SIZE + 1];
+        const uint64_t *n_failures;
+        ShmMapKey key;
+        Fixture *f = *state;
+        uint64_t before;
+
+        key = key_of(f, "key");
+        f->actor.mode = SHM_CACHE_ON;
+        memset(value, 'x', sizeof(value) - 1);
+        fill_but_last_slab(f, shm_chain_head_size(&f->arena, key.size, sizeof(value) - 1, false), 0, 1);
+        n_failures = &f->actor.record->counters[SHM_COUNT_FAILURES];
+        before = *n_failures;
+        assert_int_equal(put_mode(f, key, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), -ENOMEM);
+        assert_int_equal(*n_failures, before + 1);
+        assert_int_equal(f->actor.mode, SHM_CACHE_ON);
+}
+
 /* Keys of one hash share buckets: each is found, deleted and put again by itself. */
 static void test_map_equal_hashes(void **state) {
         enum { N = 40 };
@@ -789,6 +808,7 @@ int main(void) {
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_pieces_into_last_slab, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_pieces_into_last_slab_uncached, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_beyond_last_slab, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
