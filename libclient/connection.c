@@ -299,20 +299,21 @@ static bool has_hung_up(const ProtoCall *call) {
 }
 
 /* A forked child that has not attached has no entry: it asks only. */
-static int look_unattached(struct tslab *pool, uint64_t timeout_usec) {
+static void look_unattached(struct tslab *pool, uint64_t timeout_usec) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
         int r;
 
         r = say_hello(pool, timeout_usec, &call, &hello);
+        pool->local->is_mute = r == -ETIMEDOUT;
         if (r == 0 && !has_our_arena(pool, hello))
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
-        return r;
 }
 
 static int reconnect_call(struct tslab *pool, uint64_t timeout_usec) {
         int r = connection_reconnect(pool, timeout_usec, &pool->local->client);
 
+        pool->local->is_mute = r == -ETIMEDOUT;
         if (r == 0)
                 sampler_offer(pool);
         return r;
@@ -324,7 +325,6 @@ static int reconnect_call(struct tslab *pool, uint64_t timeout_usec) {
  */
 void connection_look(struct tslab *pool) {
         uint64_t timeout_usec = pool->timeout_usec;
-        int r;
 
         if (!has_hung_up(pool->call))
                 return;
@@ -332,10 +332,9 @@ void connection_look(struct tslab *pool) {
                 timeout_usec = LOOK_AGAIN_USEC;
         /* ORDER: acq, pairs with finish_attach(); client is set. */
         if (shm_load_acq(&pool->local->attached))
-                r = reconnect_call(pool, timeout_usec);
+                (void) reconnect_call(pool, timeout_usec);
         else
-                r = look_unattached(pool, timeout_usec);
-        pool->local->is_mute = r == -ETIMEDOUT;
+                look_unattached(pool, timeout_usec);
 }
 
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {

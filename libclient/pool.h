@@ -63,7 +63,7 @@ typedef struct PoolLocal {
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t silent_usec; /* until then a daemon that did not answer is not asked to attach again */
-        bool is_mute; /* the last look for the next daemon got no answer; under control_lock */
+        bool is_mute; /* the last attempt to reach the next daemon got no answer; under control_lock */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         uint64_t looked_msec; /* when a thread without a record of its own last looked for one */
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */

@@ -191,8 +191,8 @@ struct tslab *tslab_close(struct tslab *pool);
  *
  * If the daemon to which this process was connected is gone, the call connects to the next daemon, if there is
  * one, and waits for each of its answers up to options->timeout_ms. If none comes, as from a daemon that cannot
- * start, later calls wait 50 ms at most, until it answers. Otherwise the call takes one system call and does not
- * enter the daemon. Any thread, also in a forked child, which it does not attach.
+ * start, later calls wait 50 ms at most for each, until it answers. Otherwise the call takes one system call and
+ * does not enter the daemon. Any thread, also in a forked child, which it does not attach.
  */
 bool tslab_stale(struct tslab *pool);
 

@@ -503,18 +503,24 @@ static void test_other_arena_is_looked_for(void **state) {
 }
 
 /* Somebody listens, and does not answer: so it is where a daemon cannot start and systemd has its socket. */
-static void test_mute_daemon_delays_one_look(void **state) {
-        struct tslab_options options = { .size = sizeof(options), .timeout_ms = 2000 };
-        Server *s = *state;
+static struct tslab *open_until_mute(Server *s, uint32_t timeout_ms, int *ret_fd) {
+        struct tslab_options options = { .size = sizeof(options), .timeout_ms = timeout_ms };
         struct tslab *pool;
-        uint64_t begin;
-        int fd;
 
         server_start(s);
         assert_int_equal(tslab_open(&pool, s->path, &options), 0);
         server_stop(s);
-        assert_int_equal(proto_listen(s->path, 0600, &fd), 0);
+        assert_int_equal(proto_listen(s->path, 0600, ret_fd), 0);
         assert_false(tslab_stale(pool));
+        return pool;
+}
+
+static void test_mute_daemon_delays_one_look(void **state) {
+        Server *s = *state;
+        uint64_t begin;
+        int fd;
+        struct tslab *pool = open_until_mute(s, 2000, &fd);
+
         begin = proto_now_usec();
         assert_false(tslab_stale(pool));
         assert_true(proto_now_usec() - begin < 1000000);
@@ -524,6 +530,25 @@ static void test_mute_daemon_delays_one_look(void **state) {
         server_start(s);
         while (!tslab_stale(pool))
                 usleep(1000);
+        tslab_close(pool);
+}
+
+/* A daemon that answered a call is none that does not answer: the next one has the whole time again. */
+static void test_mute_daemon_is_forgotten(void **state) {
+        Server *s = *state;
+        uint64_t begin;
+        int fd;
+        struct tslab *pool = open_until_mute(s, 500, &fd);
+
+        close(fd);
+        server_start(s);
+        assert_int_equal(tslab_epoch_advance(pool, NULL), 0);
+        server_stop(s);
+        assert_int_equal(proto_listen(s->path, 0600, &fd), 0);
+        begin = proto_now_usec();
+        assert_false(tslab_stale(pool));
+        assert_true(proto_now_usec() - begin > 400000);
+        close(fd);
         tslab_close(pool);
 }
 
@@ -626,6 +651,7 @@ int main(void) {
                 TEST(test_daemon_has_other_arena),
                 TEST(test_other_arena_is_looked_for),
                 TEST(test_mute_daemon_delays_one_look),
+                TEST(test_mute_daemon_is_forgotten),
                 TEST(test_daemon_dies_in_call),
                 TEST(test_fork_attaches),
                 TEST(test_fork_daemon_died),
