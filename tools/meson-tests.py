@@ -15,6 +15,7 @@ import sys
 
 KIND = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped', 'IGNORED': 'skipped'}
 N_LINES, N_COLUMNS = 16, 160     # a failed test shows its last lines, and before these so many that give a reason
+COLOUR = re.compile(r'\x1b\[[0-?]*[ -/]*[@-~]')
 REASON = re.compile(r'\bFAIL: |\bERROR\b|Error: |Assertion|: error: |: runtime error: |WARNING: ThreadSanitizer')
 COVERED = {'unit', 'api', 'daemon', 'stress'}
 
@@ -45,12 +46,19 @@ def read_results(path):
 
 def print_failed(path, test):
     """Why a test failed, and the end of what it printed: CI keeps only the end of all output."""
-    lines = (test.get('stdout', '') + '\n' + test.get('stderr', '')).splitlines()
+    lines = COLOUR.sub('', test.get('stdout', '') + '\n' + test.get('stderr', '')).splitlines()
     telling = [line for line in lines if line.strip() and 'PASSED' not in line and '       OK ]' not in line]
     print(f"\n{test['result']}: {test['name']} ({path})")
     reasons = [line for line in telling[:-N_LINES] if REASON.search(line)]
     for line in reasons[-N_LINES:] + telling[-N_LINES:]:
-        print(f'    {line[:N_COLUMNS]}')
+        print(f'    {shorten(line)}')
+
+
+def shorten(line):
+    """Shows the reason in a long line, or its begin, and no characters that steer a terminal."""
+    reason = REASON.search(line)
+    begin = max(0, min(reason.end() - N_COLUMNS // 2, len(line) - N_COLUMNS)) if reason else 0
+    return ''.join(c if c.isprintable() else ' ' for c in line[begin:begin + N_COLUMNS])
 
 
 def sum_up(*logs):
@@ -72,4 +80,5 @@ def sum_up(*logs):
 
 
 if __name__ == '__main__':
+    sys.stdout.reconfigure(errors='backslashreplace')       # tests print any character
     {'known': known, 'covered': covered, 'sum': sum_up}[sys.argv[1]](*sys.argv[2:])

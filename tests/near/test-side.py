@@ -1,6 +1,7 @@
 """Classes of cases that run side by side: how each of them ends counts, and a failed test tells why at the end."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -60,7 +61,8 @@ class SummaryTest(unittest.TestCase):
             json.dump({'name': 'some', 'result': 'FAIL', 'stdout': output}, file)
             file.flush()
             done = subprocess.run([sys.executable, HERE.parents[1] / 'tools/meson-tests.py', 'sum', file.name],
-                                  capture_output=True, text=True, check=False)
+                                  capture_output=True, text=True, check=False,
+                                  env=os.environ | {'PYTHONIOENCODING': 'ascii'})
         self.assertEqual(done.returncode, 1)
         return done.stdout
 
@@ -70,6 +72,15 @@ class SummaryTest(unittest.TestCase):
                        '==7==ERROR: AddressSanitizer: heap-use-after-free', '../a.c:7:3: runtime error: shift',
                        'WARNING: ThreadSanitizer: data race (pid=7)', 'redis.exceptions.ConnectionError: refused'):
             self.assertIn(reason, self.sum_up('before\n' * 100 + reason + '\nafter' * 100))
+
+    def test_hostile_output(self):
+        """Colours, very long lines, characters that steer a terminal or that nothing can show."""
+        shown = self.sum_up('\x1b[1m\x1b[31mFAIL: coloured\x1b[0m\n' + 'x' * 10 ** 6 + 'Error: late' + 'y' * 10 ** 6
+                            + '\nError: \x1b]0;title\x07\x00\x9b2J \udc80\u2192 odd\n' + 'after\n' * 100)
+        for reason in 'FAIL: coloured', 'Error: late', 'odd':
+            self.assertIn(reason, shown)
+        self.assertLess(max(map(len, shown.split('\n'))), 200)
+        self.assertTrue(shown.replace('\n', '').isprintable())
 
     def test_the_end(self):
         shown = self.sum_up('AssertionError: x\n' * 1000 + 'the end\n')
