@@ -54,6 +54,19 @@ def patiently(call, *arguments):
     wait_for(is_done, 'the engine answers')
 
 
+def is_kept(cache, keys):
+    """Whether second gets of these keys ask nobody."""
+    n = None
+    try:
+        for _ in range(2):
+            n = cache.engine.n
+            for key in keys:
+                cache.get(key)
+    except redis.RedisError:
+        return False
+    return cache.engine.n == n
+
+
 class Near:
     """tslab-near, whose messages go to a file."""
 
@@ -95,16 +108,7 @@ class Host:
         self.cache = tslab.NearCache(self.engine, self.pool, prefix='p:')
 
     def is_covered(self):
-        """Whether second gets of keys of all primaries ask nobody."""
-        n = None
-        try:
-            for _ in range(2):
-                n = self.engine.n
-                for key in PROBES:
-                    self.cache.get(key)
-        except redis.RedisError:
-            return False
-        return self.engine.n == n
+        return is_kept(self.cache, PROBES)      # keys of all primaries
 
     def is_covered_for_a_while(self):
         wait_for(self.is_covered, f'{self.name} is covered')
