@@ -53,12 +53,14 @@ static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
 }
 
 /*
- * A map without entries is not searched: it may have had entries in all slabs, and there may be 63 such maps. All
- * tallies are summed up, since the entries of a small map may be counted in tallies alone.
+ * A map without entries is not searched: it may have had entries in all slabs, and there may be 63 such maps. Tallies
+ * are summed up only where they can hide as many bytes as the map seems to have.
  */
 static bool has_entries(const ShmArena *arena, uint32_t i) {
         ShmMapTotals totals;
 
+        if (shm_map_bytes_of(arena, i) > shm_arena_n_records_ever(arena) * SHM_TALLY_BYTES)
+                return true;
         shm_map_counts(arena, i, &totals);
         return totals.entries != 0 || totals.bytes != 0 || shm_map_is_miscounted(arena, i);
 }
