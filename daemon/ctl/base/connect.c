@@ -27,6 +27,7 @@
 #define PATIENCE_USEC UINT64_C(2000000)
 #define START_POLL_USEC 20000U
 #define START_USEC UINT64_C(90000000) /* systemd gives a service so long to start */
+#define START_TOLD_USEC UINT64_C(1000000)
 
 void connection_deinit(Connection *connection) {
         connection->call = proto_call_free(connection->call);
@@ -344,7 +345,7 @@ static bool is_absent(int r) {
  */
 static int try_while_it_starts(Connection *connection) {
         uint64_t deadline = proto_deadline(START_USEC);
-        bool starts;
+        bool starts, is_told = false;
         int r;
 
         for (;;) {
@@ -353,6 +354,10 @@ static int try_while_it_starts(Connection *connection) {
                 if (!(is_absent(r) || r == -ETIMEDOUT) || proto_deadline_left(deadline) == 0 ||
                     !(starts || proto_served_starts(connection->path)))
                         return r;
+                if (!is_told && proto_deadline_left(deadline) < START_USEC - START_TOLD_USEC) {
+                        (void) complain("the daemon at %s is starting: waiting for it", connection->path);
+                        is_told = true;
+                }
                 (void) usleep(START_POLL_USEC);
         }
 }

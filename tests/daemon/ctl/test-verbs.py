@@ -205,8 +205,10 @@ class Reach(Case):
                 daemon.wait()
                 os.unlink(f'{self.folder}/web.run')
                 os.unlink(f'{self.folder}/web.sock')
-            with subprocess.Popen([TSLABCTL, '--pool=web', 'status', '--check'], env=environment(self.folder)) as ctl:
-                time.sleep(2.5)
+            with subprocess.Popen([TSLABCTL, '--pool=web', 'status', '--check'], env=environment(self.folder),
+                                  stderr=subprocess.PIPE, text=True) as ctl:
+                self.assertRegex(ctl.stderr.readline(), 'web.sock is starting: waiting for it')
+                time.sleep(1.5)
                 self.assertIsNone(ctl.poll())
                 if kill:
                     daemon.kill()
