@@ -82,15 +82,29 @@ static bool loop_waits(const DaemonFixture *daemon) {
         return call == SYS_madvise || call == SYS_fallocate;
 }
 
-/* Asks over a connection of its own, as tslabctl does. */
-static uint64_t page_wait(const DaemonFixture *daemon, char *ret_cause, size_t size) {
-        ProtoCall *call = daemon_connect(daemon, 0);
-        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
-        uint64_t seconds = reply->stats->page_wait_seconds;
+/* Asks over a connection of its own, as tslabctl does. Who answers in the loop's place hangs up when that goes on. */
+static int ask_stats(const DaemonFixture *daemon, ProtoReply **ret_reply) {
+        _cleanup_(proto_reply_freep) ProtoReply *welcome = NULL;
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        Tslab__Stats stats = TSLAB__STATS__INIT;
+        ProtoHello hello = PROTO_HELLO_INIT;
+        int r;
 
+        r = proto_call_open(&call, daemon->socket, &hello, DAEMON_TIMEOUT_USEC, &welcome);
+        request.body_case = TSLAB__REQUEST__BODY_STATS;
+        request.stats = &stats;
+        return r ?: proto_call(call, &request, DAEMON_TIMEOUT_USEC, NULL, NULL, ret_reply, NULL);
+}
+
+static uint64_t page_wait(const DaemonFixture *daemon, char *ret_cause, size_t size) {
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        int r;
+
+        WAIT_FOR((r = ask_stats(daemon, &reply)) != PROTO_E_CLOSED);
+        assert_int_equal(r, 0);
         snprintf(ret_cause, size, "%s", reply->stats->page_wait_cause);
-        (void) proto_call_free(call);
-        return seconds;
+        return reply->stats->page_wait_seconds;
 }
 
 static uint64_t committed_size(const DaemonFixture *daemon) {
