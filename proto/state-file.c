@@ -1,8 +1,10 @@
 #include "proto/state-file.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "proto/cleanup.h"
 
@@ -29,5 +31,19 @@ int proto_state_file(const char *dir, const char *pool, const char *suffix, char
         if (asprintf(&path, "%s/%s%s.%s", dir, r > 0 ? "lock/" : "", pool, suffix) < 0)
                 return -ENOMEM;
         *ret_path = path;
+        return 0;
+}
+
+void proto_arena_text(const uint64_t id[2], char ret_text[PROTO_ARENA_TEXT_SIZE]) {
+        (void) snprintf(ret_text, PROTO_ARENA_TEXT_SIZE, "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+}
+
+int proto_lock_read(int fd, char ret_pid[PROTO_PID_SIZE], char ret_arena[PROTO_ARENA_TEXT_SIZE]) {
+        char text[64] = "";
+
+        *ret_pid = *ret_arena = '\0';
+        if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+                return -errno;
+        (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
         return 0;
 }

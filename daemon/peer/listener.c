@@ -29,8 +29,8 @@ struct Listener {
         char *path;
         bool ours; /* the daemon made the socket file, and removes it */
         bool paused; /* descriptors or memory ran out */
-        char left[33]; /* id of the last daemon's arena; "": none */
-        char arena[33]; /* id of this daemon's */
+        char left[PROTO_ARENA_TEXT_SIZE]; /* id of the last daemon's arena; "": none */
+        char arena[PROTO_ARENA_TEXT_SIZE]; /* id of this daemon's */
         bool unnamed; /* `arena` could not be written to the lock */
         sd_event_source *source;
 };
@@ -39,17 +39,6 @@ struct Listener {
 static int make_dir(const char *dir) {
         if (mkdir(dir, 0755) < 0 && errno != EEXIST)
                 return -errno;
-        return 0;
-}
-
-/* The file has two lines: the daemon's process id, and the id of its arena. */
-static int read_lock(int fd, char ret_pid[12], char ret_arena[33]) {
-        char text[LOCK_SIZE] = "";
-
-        *ret_pid = *ret_arena = 0;
-        if (pread(fd, text, sizeof(text) - 1, 0) < 0)
-                return -errno;
-        (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
         return 0;
 }
 
@@ -62,9 +51,9 @@ static int write_lock(int fd, const char *arena) {
 }
 
 static void log_other_daemon(const char *pool, int fd) {
-        char pid[12], arena[33];
+        char pid[PROTO_PID_SIZE], arena[PROTO_ARENA_TEXT_SIZE];
 
-        (void) read_lock(fd, pid, arena);
+        (void) proto_lock_read(fd, pid, arena);
         log_line(LOG_ERR, "pool %s is served by another tslabd already%s%s", pool, *pid ? ", process " : "",
                  pid);
 }
@@ -88,8 +77,8 @@ void listener_name_arena(Listener *listener, const char *arena_id) {
  * The file stays when the daemon ends: if it were removed, a second daemon could hold the lock of the removed file
  * while a third locks a new one. The lock belongs to the file description, so no child may inherit the descriptor.
  */
-static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_left[33]) {
-        char pid[12];
+static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_left[PROTO_ARENA_TEXT_SIZE]) {
+        char pid[PROTO_PID_SIZE];
         _cleanup_(proto_freep) char *path = NULL;
         _cleanup_(proto_closep) int fd = -1;
         int r;
@@ -112,7 +101,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                 log_other_daemon(pool, fd);
                 return -EBUSY;
         }
-        r = read_lock(fd, pid, ret_left);
+        r = proto_lock_read(fd, pid, ret_left);
         if (r < 0) { /* it may name an arena that clients still use */
                 log_error(LOG_ERR, r, "could not read %s", path);
                 return r;

@@ -18,6 +18,7 @@
 
 #include "daemon/log.h"
 #include "proto/cleanup.h"
+#include "proto/state-file.h"
 #include "shm/arena/client.h"
 #include "shm/arena/text.h"
 
@@ -225,18 +226,9 @@ int adopt_arena(ShmArena *ret, const char *pool, pid_t pid) {
         return r;
 }
 
-static void id_text(const uint64_t id[2], char ret_text[ADOPT_ID_SIZE]) {
-        (void) snprintf(ret_text, ADOPT_ID_SIZE, "%016llx%016llx", (unsigned long long) id[0],
-                        (unsigned long long) id[1]);
-}
-
-void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]) {
-        id_text(arena->arena_id, ret_text);
-}
-
 /* 1: a tslabd of the build that made the memory could adopt it, 0: no tslabd could; or a negative errno. */
 static int could_other_adopt(const Search *search, const char *arena_id) {
-        char text[ADOPT_ID_SIZE];
+        char text[PROTO_ARENA_TEXT_SIZE];
         uint64_t id[2];
         int r = shm_arena_read_id(search->fd, id);
 
@@ -244,14 +236,14 @@ static int could_other_adopt(const Search *search, const char *arena_id) {
                 return r;
         if (r > 0 || !is_of_daemon(search->fd))
                 return 0;
-        id_text(id, text);
+        proto_arena_text(id, text);
         return !strcmp(text, arena_id);
 }
 
 /* 1: the arena could be adopted, 0: it could not. Negative errno: not known, as memory or descriptors ran out, say. */
 static int could_adopt(const char *pool, const char *arena_id, pid_t pid, bool *ret_known) {
         _cleanup_(search_deinit) Search search = { .pool = pool, .pid = pid, .proc_fd = -1, .fd = -1 };
-        char id[ADOPT_ID_SIZE];
+        char id[PROTO_ARENA_TEXT_SIZE];
         ShmArena arena;
         int r = search_run(&search, &arena);
 
@@ -260,7 +252,7 @@ static int could_adopt(const char *pool, const char *arena_id, pid_t pid, bool *
         case -EPROTONOSUPPORT:
                 return could_other_adopt(&search, arena_id);
         case 0:
-                adopt_id(&arena, id);
+                proto_arena_text(arena.arena_id, id);
                 shm_arena_deinit(&arena);
                 return !strcmp(id, arena_id);
         case -ESRCH:

@@ -16,9 +16,6 @@
  */
 int adopt_arena(ShmArena *ret, const char *pool, pid_t pid);
 
-#define ADOPT_ID_SIZE 33 /* text of 32 digits */
-void adopt_id(const ShmArena *arena, char ret_text[ADOPT_ID_SIZE]);
-
 #define ADOPT_PIDS_MAX 8
 
 /* Processes that could be adopted from. */

@@ -27,11 +27,12 @@
 #include "daemon/message-id.h"
 #include "daemon/takeover/adopt.h"
 #include "proto/cleanup.h"
+#include "proto/state-file.h"
 
 #define UNSEEN_LOCKER                                                                                        \
         "the memory of the pool is locked, and /proc/locks does not tell by which process: it is taken for a daemon"
 #define MARK_PREFIX "tslabd:"
-#define MARK_SIZE (sizeof(MARK_PREFIX) + ADOPT_ID_SIZE)
+#define MARK_SIZE (sizeof(MARK_PREFIX) + PROTO_ARENA_TEXT_SIZE)
 
 /* ---- Processes */
 
@@ -186,7 +187,7 @@ static int mark_arena(const ShmArena *arena, int *ret_fd) {
         char mark[MARK_SIZE] = MARK_PREFIX;
         int r;
 
-        adopt_id(arena, mark + strlen(MARK_PREFIX));
+        proto_arena_text(arena->arena_id, mark + strlen(MARK_PREFIX));
         fd = memfd_create(mark, MFD_CLOEXEC);
         if (fd < 0)
                 return -errno;

@@ -11,6 +11,7 @@
 #include "daemon/peer/client-resume.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "proto/state-file.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/freeze.h"
@@ -220,7 +221,7 @@ static int make_arena(Pool *pool, const char *left) {
 static int claim_and_name(ArenaOrigin *origin, const Pool *pool, Listener *listener) {
         bool must_claim = pool->options->adopt != 0;
         int r = claim_arena(&origin->claim, &pool->arena);
-        char id[ADOPT_ID_SIZE];
+        char id[PROTO_ARENA_TEXT_SIZE];
 
         if (r == -EBUSY)
                 log_line(LOG_ERR, "the memory of pool %s is served by another tslabd already",
@@ -230,7 +231,7 @@ static int claim_and_name(ArenaOrigin *origin, const Pool *pool, Listener *liste
                           "could not claim the memory of pool %s for this daemon alone", pool->options->pool);
         if (r == -EBUSY || (r < 0 && must_claim))
                 return r;
-        adopt_id(&pool->arena, id);
+        proto_arena_text(pool->arena.arena_id, id);
         listener_name_arena(listener, id);
         return 0;
 }

@@ -84,10 +84,10 @@ static CtlExit find_path(char **ret_path) {
  * The lock of a daemon stays, and names the daemon's arena. Where there is none, memory of that name is a pool's of
  * another runtime directory. ret_id: "": not known.
  */
-static bool had_daemon(const char *path, const char *pool, char ret_id[LOST_ID_SIZE]) {
+static bool had_daemon(const char *path, const char *pool, char ret_id[PROTO_ARENA_TEXT_SIZE]) {
         _cleanup_(proto_freep) char *usual = NULL, *dir = NULL, *lock = NULL;
         _cleanup_(proto_closep) int fd = -1;
-        char text[64] = "";
+        char pid[PROTO_PID_SIZE];
 
         *ret_id = '\0';
         if (proto_socket_path(pool, &usual) < 0 || strcmp(usual, path) != 0)
@@ -98,13 +98,12 @@ static bool had_daemon(const char *path, const char *pool, char ret_id[LOST_ID_S
         fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
         if (fd < 0)
                 return errno != ENOENT;
-        if (read(fd, text, sizeof(text) - 1) > 0)
-                (void) sscanf(text, "%*[0-9]\n%32[0-9a-f]", ret_id);
+        (void) proto_lock_read(fd, pid, ret_id);
         return true;
 }
 
 static void how_to_start(char *ret, const char *path) {
-        char pool[PROTO_POOL_NAME_MAX + 1], id[LOST_ID_SIZE];
+        char pool[PROTO_POOL_NAME_MAX + 1], id[PROTO_ARENA_TEXT_SIZE];
         pid_t client;
 
         connection_pool_name(pool, sizeof(pool), path);

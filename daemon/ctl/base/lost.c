@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "proto/cleanup.h"
 #include "proto/path.h"
+#include "proto/state-file.h"
 #include "shm/arena/arena.h"
 
 #define DAEMON_ARENAS_MAX 64U
@@ -55,7 +55,7 @@ static bool is_of_daemon(const LostSearch *search, ino_t inode) {
 
 static bool is_of_pool(const LostSearch *search, int dir_fd, const char *entry) {
         _cleanup_(proto_closep) int fd = -1;
-        char text[LOST_ID_SIZE];
+        char text[PROTO_ARENA_TEXT_SIZE];
         uint64_t id[2];
 
         if (!*search->arena_id)
@@ -63,7 +63,7 @@ static bool is_of_pool(const LostSearch *search, int dir_fd, const char *entry) 
         fd = openat(dir_fd, entry, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0 || shm_arena_read_id(fd, id) != 0)
                 return false;
-        (void) snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+        proto_arena_text(id, text);
         return !strcmp(text, search->arena_id);
 }
 

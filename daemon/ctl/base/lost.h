@@ -4,8 +4,6 @@
 
 #include <sys/types.h>
 
-#define LOST_ID_SIZE 33 /* text of 32 digits */
-
 /*
  * A process that has the memory of this pool open while no tslabd has; 0: none that this user may look at. Pools of
  * other runtime directories may have the same name. `arena_id`: of this pool's last arena; "": not known.

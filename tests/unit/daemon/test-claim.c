@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/takeover/adopt.h"
+#include "proto/state-file.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
@@ -133,7 +134,7 @@ static void test_claim_arena_cannot_look(void **state) {
 /* A process of ours with a file whose path is too long to be told: it is none of the pool. */
 static void test_claim_arena_long_path(void **state) {
         ShmGeometry geometry = test_geometry();
-        char id[ADOPT_ID_SIZE];
+        char id[PROTO_ARENA_TEXT_SIZE];
         Claim claim = CLAIM_NONE;
         TestArena t;
         AdoptFrom from;
@@ -147,7 +148,7 @@ static void test_claim_arena_long_path(void **state) {
                 test_arena_deinit(&t);
                 skip(); /* where there can be no such path */
         }
-        adopt_id(&t.arena, id);
+        proto_arena_text(t.arena.arena_id, id);
         assert_int_equal(claim_arena(&claim, &t.arena), 0);
         assert_int_equal(adopt_find("test-claim", id, &from, &known), 0);
         child_end(pid);
