@@ -408,18 +408,33 @@ typedef struct Part {
         uint32_t size;
 } Part;
 
+/* The address and the size of a chunk. */
+static const uint8_t *part_chunk(const ShmArena *arena, const Part *part, uint32_t room, uint32_t i,
+                                 uint32_t *ret_size) {
+        uint32_t left = part->size - i * room;
+
+        *ret_size = left < room ? left : room;
+        return object_at(arena, word_handle(part->owner, &part->words[i]), *ret_size);
+}
+
+/* Neighbouring chunks are copied in one piece, as in a put. */
 static int part_copy(const ShmArena *arena, const Part *part, uint32_t room, uint32_t offset, uint8_t *to,
                      uint32_t size) {
-        uint32_t i = offset / room, skip = offset - i * room, k;
+        uint32_t i = offset / room, skip = offset - i * room, n = 0, k;
+        const uint8_t *next = size > 0 ? part_chunk(arena, part, room, i, &n) : NULL;
 
-        for (; size > 0; size -= k, skip = 0, i++) {
-                uint32_t left = part->size - i * room, n = left < room ? left : room;
-                const uint8_t *chunk = object_at(arena, word_handle(part->owner, &part->words[i]), n);
+        for (; size > 0; size -= k, skip = 0) {
+                const uint8_t *from = next;
+                uint32_t run = 0;
 
-                if (!chunk)
-                        return -EUCLEAN;
-                k = n - skip < size ? n - skip : size;
-                shm_racy_copy(to, chunk + skip, k);
+                do {
+                        if (!from)
+                                return -EUCLEAN;
+                        run += n;
+                        next = run - skip < size ? part_chunk(arena, part, room, ++i, &n) : NULL;
+                } while (next == from + run);
+                k = run - skip < size ? run - skip : size;
+                shm_racy_copy(to, from + skip, k);
                 to += k;
         }
         return 0;
