@@ -83,19 +83,27 @@ static void start_client_scan(ClientWatch *client) {
         maps_scan_start(&client->scan, pool->event, client->pid, pool->arena.fd);
 }
 
-/* The candidate with the oldest scan, if one is due. */
-static ClientWatch *next_candidate(const Clients *clients, uint64_t now) {
+static bool is_process_among(const pid_t *pids, unsigned n, pid_t pid) {
+        for (unsigned i = 0; i < n; i++)
+                if (pids[i] == pid)
+                        return true;
+        return false;
+}
+
+/* The candidate with the oldest scan, if one is due, of none of these processes. */
+static ClientWatch *next_candidate(const Clients *clients, uint64_t now, const pid_t *pids, unsigned n) {
         ClientWatch *found = NULL;
 
         for (ClientWatch *client = clients->first; client; client = client->next)
-                if (client->scan.child == 0 && client->scan_usec < (found ? found->scan_usec : now) &&
-                    is_client_away(client))
+                if (client->scan_usec < (found ? found->scan_usec : now) && is_client_away(client) &&
+                    !is_process_among(pids, n, client->pid))
                         found = client;
         return found;
 }
 
 void client_exec_tick(Clients *clients) {
         uint64_t now = proto_now_usec();
+        pid_t pids[SCANS_MAX]; /* processes that are scanned; see daemon/peer/maps-scan.h */
         ClientWatch *client;
         unsigned n = 0;
 
@@ -104,8 +112,10 @@ void client_exec_tick(Clients *clients) {
                         continue;
                 if (now - client->scan_usec > SCAN_USEC_MAX)
                         maps_scan_kill(&client->scan);
-                n++;
+                pids[n++] = client->pid;
         }
-        while (n++ < SCANS_MAX && (client = next_candidate(clients, now)))
+        while (n < SCANS_MAX && (client = next_candidate(clients, now, pids, n))) {
+                pids[n++] = client->pid;
                 start_client_scan(client);
+        }
 }

@@ -22,7 +22,11 @@ struct MapsScan {
         void *userdata;
 };
 
-/* Calls `on_done` once, from the loop, unless the scan is stopped before. Does nothing if it cannot begin. */
+/*
+ * Calls `on_done` once, from the loop, unless the scan is stopped before. Does nothing if it cannot begin. A process
+ * has one scan at a time: the daemon closes the file of a child that it killed, and knows it by the number of that
+ * process.
+ */
 void maps_scan_start(MapsScan *scan, sd_event *event, pid_t pid, int arena_fd);
 /* Ends the scan with MAPS_UNKNOWN. */
 void maps_scan_kill(const MapsScan *scan);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * A file system with one file, whose server does not answer: calls that ask it wait until fuse_end(). It does not
- * answer FUSE_FLUSH, for which close() asks. Once somebody has written to the file, it answers nothing.
+ * A file system with one file of one byte, whose server does not answer: calls that ask it wait until fuse_end(). It
+ * does not answer FUSE_FLUSH, for which close() asks. Once somebody has written to the file, it answers nothing.
  */
 #include <stdbool.h>
 #include <sys/types.h>

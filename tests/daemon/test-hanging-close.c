@@ -11,19 +11,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
+#include "shm/cache/cache.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/daemon/fuse.h"
 #include "tests/util/test.h"
 
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
+#define N_CALLS 8U
 #define TIMEOUT_USEC UINT64_C(60000000)
 #define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
 
@@ -130,8 +134,31 @@ static pid_t start_peer(const DaemonFixture *daemon, const FuseMount *fs) {
         return pid;
 }
 
-/* A process that uses the arena, and has closed its connection. */
-static pid_t start_away(const DaemonFixture *daemon) {
+/* A client that uses the arena, and has closed its connection. Returns its number. */
+static uint32_t open_away(const DaemonFixture *daemon) {
+        RawClient client;
+
+        raw_client_open(&client, daemon, 0);
+        if (!shm_client_enter(&client.arena, client.client, 0))
+                _exit(1);
+        shm_cache_leave(&client.actor);
+        client.call = proto_call_free(client.call);
+        return client.client;
+}
+
+/* Waits for the file system in a system call that has the lock of this process's mappings. */
+static void hold_mappings(const FuseMount *fs) {
+        int fd = open(fs->file, O_RDWR | O_CLOEXEC);
+        char *page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (page == MAP_FAILED)
+                _exit(1);
+        *page = 1;
+        (void) mmap(page, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* A process of two such clients. If `fs` is not NULL, it keeps the lock of its mappings. */
+static pid_t start_away(const DaemonFixture *daemon, const FuseMount *fs, uint32_t ret_clients[2]) {
         int done[2];
         pid_t pid;
 
@@ -139,32 +166,37 @@ static pid_t start_away(const DaemonFixture *daemon) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                RawClient client;
+                uint32_t clients[2];
 
                 alarm(600);
-                raw_client_open(&client, daemon, 0);
-                if (!shm_client_enter(&client.arena, client.client, 0))
-                        _exit(1);
-                client.call = proto_call_free(client.call);
-                (void) !write(done[1], "", 1);
+                clients[0] = open_away(daemon);
+                clients[1] = open_away(daemon);
+                (void) !write(done[1], clients, sizeof(clients));
+                if (fs)
+                        hold_mappings(fs);
                 for (;;)
                         pause();
         }
         close(done[1]);
-        assert_int_equal(read(done[0], &(char){ 0 }, 1), 1);
+        assert_int_equal(read(done[0], ret_clients, 2 * sizeof(ret_clients[0])), 2 * sizeof(ret_clients[0]));
         close(done[0]);
         return pid;
 }
 
-static unsigned count_descriptors_of(pid_t pid) {
-        char path[64];
+/* Descriptors of files of this name; NULL: all. */
+static unsigned count_descriptors_of(pid_t pid, const char *wanted) {
+        char path[64], name[64];
         unsigned n = 0;
 
         for (unsigned fd = 0; fd < 4096; fd++) {
-                struct stat st;
+                ssize_t size;
 
                 snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int) pid, fd);
-                n += lstat(path, &st) == 0;
+                size = readlink(path, name, sizeof(name) - 1);
+                if (size < 0)
+                        continue;
+                name[size] = 0;
+                n += !wanted || !strcmp(name, wanted);
         }
         return n;
 }
@@ -218,22 +250,23 @@ static void test_descriptors_that_do_not_close(void **state) {
                 assert_int_equal(reply->stats->live_objects, 0);
         }
         assert_false(is_readable(proto_call_fd(inherited))); /* its other end may be in other hands, too */
-        assert_true(count_descriptors_of(f->daemon.pid) <= DESCRIPTORS_MAX);
+        assert_true(count_descriptors_of(f->daemon.pid, NULL) <= DESCRIPTORS_MAX);
         fuse_end(&f->fs);
         end_process(&f->peer);
         WAIT_FOR(is_readable(proto_call_fd(inherited)));
-        WAIT_FOR(count_descriptors_of(f->daemon.pid) < 50);
+        WAIT_FOR(count_descriptors_of(f->daemon.pid, NULL) < 50);
 }
 
 /* The daemon scans the memory of a client whose connection is gone, and of one that ends meanwhile. */
 static void test_client_that_is_away(void **state) {
         Fixture *f = *state;
+        uint32_t clients[2];
         pid_t pid;
 
         if (!fuse_mount(&f->fs))
                 skip();
         f->peer = start_peer(&f->daemon, &f->fs);
-        pid = start_away(&f->daemon);
+        pid = start_away(&f->daemon, NULL, clients);
         usleep(2500000); /* it is looked at once a second */
         end_process(&pid);
         for (int i = 0; i < 10; i++) {
@@ -244,10 +277,42 @@ static void test_client_that_is_away(void **state) {
         }
 }
 
+/*
+ * Two clients of one process are away, and nobody can read which memory it has. One of them leaves: the scan of the
+ * other goes on, and closes no connection.
+ */
+static void test_clients_of_one_process(void **state) {
+        ProtoCall *calls[N_CALLS];
+        Fixture *f = *state;
+        uint32_t clients[2];
+        RawClient client;
+        char maps[32];
+
+        if (!fuse_mount(&f->fs))
+                skip();
+        raw_client_open(&client, &f->daemon, 0);
+        f->peer = start_away(&f->daemon, &f->fs, clients);
+        snprintf(maps, sizeof(maps), "/proc/%d/maps", (int) f->peer);
+        WAIT_FOR(fuse_process_call(f->peer) == SYS_mmap);
+        WAIT_FOR(count_descriptors_of(f->daemon.pid, maps) > 0);
+        shm_client_leave(&client.arena, clients[1]);
+        WAIT_FOR(shm_client_get(&client.arena, clients[1], &(ShmClientInfo){}) == -ENOENT);
+        for (unsigned i = 0; i < N_CALLS; i++)
+                calls[i] = daemon_connect(&f->daemon, 0);
+        fuse_end(&f->fs);
+        WAIT_FOR(count_descriptors_of(f->daemon.pid, maps) == 0);
+        for (unsigned i = 0; i < N_CALLS; i++) {
+                (void) proto_reply_free(daemon_stats(calls[i]));
+                calls[i] = proto_call_free(calls[i]);
+        }
+        raw_client_close(&client);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_descriptors_that_do_not_close, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_client_that_is_away, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_clients_of_one_process, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
