@@ -30,23 +30,24 @@ static struct {
         pthread_cond_t added;
         int fds[DESCRIPTORS_MAX];
         unsigned n_fds;
+        int closing[THREADS_MAX]; /* by each thread; -1: none */
         unsigned n_threads;
         unsigned n_idle; /* threads that wait for a descriptor */
 } closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .added = PTHREAD_COND_INITIALIZER };
 
 static void *closer_thread(void *userdata) {
-        (void) userdata;
+        int *closing = userdata;
+
         (void) pthread_mutex_lock(&closer.lock);
         for (;;) {
-                int fd;
-
+                *closing = -1;
                 closer.n_idle++;
                 while (closer.n_fds == 0)
                         (void) pthread_cond_wait(&closer.added, &closer.lock);
                 closer.n_idle--;
-                fd = closer.fds[--closer.n_fds];
+                *closing = closer.fds[--closer.n_fds];
                 (void) pthread_mutex_unlock(&closer.lock);
-                (void) close(fd);
+                (void) close(*closing);
                 (void) pthread_mutex_lock(&closer.lock);
         }
         return NULL;
@@ -60,7 +61,8 @@ static void start_thread(void) {
         (void) pthread_attr_init(&attributes);
         (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
         (void) pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        if (pthread_create(&thread, &attributes, closer_thread, NULL) == 0)
+        closer.closing[closer.n_threads] = -1;
+        if (pthread_create(&thread, &attributes, closer_thread, &closer.closing[closer.n_threads]) == 0)
                 closer.n_threads++;
         (void) pthread_attr_destroy(&attributes);
 }
@@ -110,6 +112,18 @@ bool closer_has_room(void) {
                         "descriptors that processes sent cannot be closed, since their file systems do not answer: "
                         "messages with further ones have to wait");
         return has_room;
+}
+
+bool closer_holds(int fd) {
+        bool holds = false;
+
+        (void) pthread_mutex_lock(&closer.lock);
+        for (unsigned i = 0; i < closer.n_fds && !holds; i++)
+                holds = closer.fds[i] == fd;
+        for (unsigned i = 0; i < closer.n_threads && !holds; i++)
+                holds = closer.closing[i] == fd;
+        (void) pthread_mutex_unlock(&closer.lock);
+        return holds;
 }
 
 void closer_init(void) {

@@ -8,6 +8,8 @@
 
 /* Whether there is room for all descriptors of a message. */
 bool closer_has_room(void);
+/* Whether a thread closes this descriptor, now or later. Nobody else may: its number could be another file's then. */
+bool closer_holds(int fd);
 
 /* From now on proto/socket.h closes received descriptors this way. */
 void closer_init(void);

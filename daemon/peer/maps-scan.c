@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/peer/closer.h"
 #include "proto/cleanup.h"
 
 #define PATH_SIZE 32
@@ -85,19 +86,25 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-/* Closes the descriptor that a killed child left open. */
+/* The path of a process that has ended goes on with " (deleted)". */
+static bool is_file_at(int dir_fd, const char *entry, const char *path) {
+        char name[PATH_SIZE];
+        ssize_t n = readlinkat(dir_fd, entry, name, sizeof(name) - 1);
+
+        name[n > 0 ? n : 0] = 0;
+        return !strncmp(name, path, strlen(path));
+}
+
+/* Closes the descriptor that a killed child left open. The process may also have sent one that has the same path. */
 static void close_maps(pid_t pid) {
         _cleanup_(close_dir) DIR *dir = opendir("/proc/self/fd");
-        char path[PATH_SIZE], name[PATH_SIZE];
-        struct dirent *entry;
-        ssize_t n;
+        const struct dirent *entry;
+        char path[PATH_SIZE];
 
         print_path(path, pid);
-        while (dir && (entry = readdir(dir))) {
-                n = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name) - 1);
-                if (n > 0 && !strncmp(name, path, strlen(path)))
+        while (dir && (entry = readdir(dir)))
+                if (!closer_holds(atoi(entry->d_name)) && is_file_at(dirfd(dir), entry->d_name, path))
                         (void) close(atoi(entry->d_name));
-        }
 }
 
 static int on_child_end(sd_event_source *source, int fd, uint32_t revents, void *userdata) {

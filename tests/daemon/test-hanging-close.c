@@ -27,6 +27,7 @@
 
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
+#define N_CLOSERS 40U /* more than the daemon has threads for */
 #define N_CALLS 8U
 #define TIMEOUT_USEC UINT64_C(60000000)
 #define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
@@ -98,6 +99,22 @@ static bool is_readable(int fd) {
         return poll(&p, 1, 0) == 1;
 }
 
+/* Over a connection that has attached: others may not send descriptors. */
+static void send_attached(const DaemonFixture *daemon, unsigned i, int sent) {
+        ProtoCall *call = daemon_connect(daemon, 0);
+
+        daemon_attach(call);
+        send_with_fd(proto_call_fd(call), i, sent);
+}
+
+static void send_file(const DaemonFixture *daemon, unsigned i, const char *path) {
+        int sent = open(path, O_RDONLY | O_CLOEXEC);
+
+        if (sent < 0)
+                _exit(1);
+        send_attached(daemon, i, sent);
+}
+
 static pid_t start_peer(const DaemonFixture *daemon, const FuseMount *fs) {
         int done[2];
         pid_t pid;
@@ -107,21 +124,12 @@ static pid_t start_peer(const DaemonFixture *daemon, const FuseMount *fs) {
         assert_true(pid >= 0);
         if (pid == 0) {
                 alarm(600);
-                for (unsigned i = 0; i < N_MESSAGES; i++) {
-                        ProtoCall *call = daemon_connect(daemon, 0);
-                        int sent = open(fs->file, O_RDONLY | O_CLOEXEC);
-
-                        if (sent < 0)
-                                _exit(1);
-                        daemon_attach(call); /* others may not send descriptors */
-                        send_with_fd(proto_call_fd(call), i, sent);
-                }
+                for (unsigned i = 0; i < N_MESSAGES; i++)
+                        send_file(daemon, i, fs->file);
                 for (unsigned i = 0; i < N_LINGERING; i++) {
-                        ProtoCall *call = daemon_connect(daemon, 0);
                         int sent = open_lingering();
 
-                        daemon_attach(call);
-                        send_with_fd(proto_call_fd(call), i, sent);
+                        send_attached(daemon, i, sent);
                         (void) close(sent);
                 }
                 (void) !write(done[1], "", 1);
@@ -157,7 +165,10 @@ static void hold_mappings(const FuseMount *fs) {
         (void) mmap(page, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* A process of two such clients. If `fs` is not NULL, it keeps the lock of its mappings. */
+/*
+ * A process of two such clients. If `fs` is not NULL, it keeps the lock of its mappings. The daemon then has got a
+ * descriptor of /proc/PID/maps from it, too, which waits behind others for its close().
+ */
 static pid_t start_away(const DaemonFixture *daemon, const FuseMount *fs, uint32_t ret_clients[2]) {
         int done[2];
         pid_t pid;
@@ -169,6 +180,10 @@ static pid_t start_away(const DaemonFixture *daemon, const FuseMount *fs, uint32
                 uint32_t clients[2];
 
                 alarm(600);
+                for (unsigned i = 0; fs && i < N_CLOSERS; i++)
+                        send_file(daemon, i, fs->file);
+                if (fs)
+                        send_file(daemon, 0, "/proc/self/maps");
                 clients[0] = open_away(daemon);
                 clients[1] = open_away(daemon);
                 (void) !write(done[1], clients, sizeof(clients));
@@ -294,7 +309,7 @@ static void test_clients_of_one_process(void **state) {
         f->peer = start_away(&f->daemon, &f->fs, clients);
         snprintf(maps, sizeof(maps), "/proc/%d/maps", (int) f->peer);
         WAIT_FOR(fuse_process_call(f->peer) == SYS_mmap);
-        WAIT_FOR(count_descriptors_of(f->daemon.pid, maps) > 0);
+        WAIT_FOR(count_descriptors_of(f->daemon.pid, maps) > 1);
         shm_client_leave(&client.arena, clients[1]);
         WAIT_FOR(shm_client_get(&client.arena, clients[1], &(ShmClientInfo){}) == -ENOENT);
         for (unsigned i = 0; i < N_CALLS; i++)
