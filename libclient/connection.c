@@ -299,52 +299,58 @@ static bool has_hung_up(const ProtoCall *call) {
 }
 
 /* A forked child that has not attached has no entry: it asks only. */
-static void look_unattached(struct tslab *pool, uint64_t timeout_usec) {
+static int look_unattached(struct tslab *pool, uint64_t timeout_usec) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
         int r;
 
         r = say_hello(pool, timeout_usec, &call, &hello);
-        pool->local->is_mute = r == -ETIMEDOUT;
         if (r == 0 && !has_our_arena(pool, hello))
                 shm_store_rlx(&pool->stale, 1); /* ORDER: rlx; says nothing of other memory. */
+        return r;
 }
 
 static int reconnect_call(struct tslab *pool, uint64_t timeout_usec) {
         int r = connection_reconnect(pool, timeout_usec, &pool->local->client);
 
-        pool->local->is_mute = r == -ETIMEDOUT;
         if (r == 0)
                 sampler_offer(pool);
         return r;
 }
 
 /*
- * The connection stays, so that a process which asks often makes one connection, not one for each call. A daemon that
- * has let one look wait in vain, as one that cannot start while systemd has its socket, does not hold up the next.
+ * The connection stays, so that a process which asks often makes one connection, not one for each call. If the daemon
+ * has hung up, finds the next one.
  */
-void connection_look(struct tslab *pool) {
-        uint64_t timeout_usec = pool->timeout_usec;
+static int reach_daemon(struct tslab *pool, uint64_t timeout_usec) {
+        int r;
 
         if (!has_hung_up(pool->call))
-                return;
-        if (pool->local->is_mute && timeout_usec > LOOK_AGAIN_USEC)
-                timeout_usec = LOOK_AGAIN_USEC;
+                return 0;
         /* ORDER: acq, pairs with finish_attach(); client is set. */
         if (shm_load_acq(&pool->local->attached))
-                (void) reconnect_call(pool, timeout_usec);
+                r = reconnect_call(pool, timeout_usec);
         else
-                look_unattached(pool, timeout_usec);
+                r = look_unattached(pool, timeout_usec);
+        pool->local->is_mute = r == -ETIMEDOUT;
+        return r;
+}
+
+/*
+ * A daemon that has let one look wait in vain, as one that cannot start while systemd has its socket, does not hold up
+ * the next.
+ */
+void connection_look(struct tslab *pool) {
+        bool is_brief = pool->local->is_mute && pool->timeout_usec > LOOK_AGAIN_USEC;
+
+        (void) reach_daemon(pool, is_brief ? LOOK_AGAIN_USEC : pool->timeout_usec);
 }
 
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {
-        int r;
+        int r = reach_daemon(pool, pool->timeout_usec);
 
-        if (has_hung_up(pool->call)) {
-                r = reconnect_call(pool, pool->timeout_usec);
-                if (r)
-                        return r;
-        }
+        if (r)
+                return r;
         r = proto_call(pool->call, request, pool->timeout_usec, NULL, NULL, ret_reply, NULL);
         return connection_error(r, *ret_reply);
 }
