@@ -41,9 +41,21 @@ static PoolState state_of(int r) {
         }
 }
 
-static PoolState ask_pool(AskedPool *pool, uint64_t deadline) {
+static int ask_once(AskedPool *pool, uint64_t deadline) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL, *reply = NULL;
+        int r = connection_try(pool->path, proto_deadline_left(deadline), &call, &hello);
+
+        if (r == PROTO_E_REFUSED)
+                return -EACCES;
+        if (r == 0)
+                r = ask_stats_quietly(call, proto_deadline_left(deadline), &reply);
+        if (r == 0)
+                pool->stats = proto_steal(&reply);
+        return r;
+}
+
+static PoolState ask_pool(AskedPool *pool, uint64_t deadline) {
         pid_t pid;
         int r;
 
@@ -55,13 +67,9 @@ static PoolState ask_pool(AskedPool *pool, uint64_t deadline) {
         default:
                 break;
         }
-        r = connection_try(pool->path, proto_deadline_left(deadline), &call, &hello);
-        if (r == PROTO_E_REFUSED)
-                return POOL_DENIED;
-        if (r == 0)
-                r = ask_stats_quietly(call, proto_deadline_left(deadline), &reply);
-        if (r == 0)
-                pool->stats = proto_steal(&reply);
+        r = ask_once(pool, deadline);
+        if (r == PROTO_E_CLOSED) /* by a stand-in, perhaps, as the daemon's loop went on */
+                r = ask_once(pool, deadline);
         return state_of(r);
 }
 

@@ -226,12 +226,14 @@ static CtlExit complain_refused(const char *path, const ProtoReply *reply) {
         }
 }
 
+#define IN_THE_LOG "its log says why: 'journalctl -t tslabd'"
+
 CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
         switch (r) {
         case PROTO_E_REFUSED:
                 return complain_refused(path, reply);
         case PROTO_E_CLOSED:
-                return complain("the daemon at %s hung up; its log says why: 'journalctl -t tslabd'", path);
+                return complain("the daemon at %s hung up; " IN_THE_LOG, path);
         case -ETIMEDOUT:
                 return complain_silence(path);
         case -EPROTO:
@@ -338,6 +340,15 @@ static bool is_absent(int r) {
         return r == -ENOENT || r == -ECONNREFUSED;
 }
 
+/* A stand-in of the daemon's loop may hang up before it says hello, as the loop goes on. */
+static int try_twice(Connection *connection) {
+        int r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+
+        if (r == PROTO_E_CLOSED && !is_unstartable(connection->path))
+                r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+        return r;
+}
+
 /*
  * A daemon that takes a large pool over, on a loaded machine, may take seconds before it listens, or answers those that
  * connected to the socket that systemd holds. It says by its marks how far it is.
@@ -349,7 +360,7 @@ static int try_while_it_starts(Connection *connection) {
 
         for (;;) {
                 starts = proto_served_starts(connection->path);
-                r = connection_try(connection->path, HELLO_USEC, &connection->call, &connection->hello);
+                r = try_twice(connection);
                 if (!(is_absent(r) || r == -ETIMEDOUT) || proto_deadline_left(deadline) == 0 ||
                     !(starts || proto_served_starts(connection->path)))
                         return r;
@@ -361,6 +372,10 @@ static int try_while_it_starts(Connection *connection) {
         }
 }
 
+static bool waits_for_pages(const Connection *connection) {
+        return connection->hello->hello->page_wait_seconds > 0;
+}
+
 CtlExit connection_open(Connection *connection) {
         CtlExit exit_code;
         int r;
@@ -370,11 +385,30 @@ CtlExit connection_open(Connection *connection) {
                 return exit_code;
 
         r = try_while_it_starts(connection);
-        return r ? complain_open(connection->path, r, connection->hello) : CTL_DONE;
+        if (r)
+                return complain_open(connection->path, r, connection->hello);
+        connection->stands_in = waits_for_pages(connection);
+        return CTL_DONE;
 }
 
-static bool waits_for_pages(const Connection *connection) {
-        return connection->hello->hello->page_wait_seconds > 0;
+static void replace_hello(Connection *connection, ProtoReply **hello) {
+        (void) proto_reply_free(connection->hello);
+        connection->hello = proto_steal(hello);
+}
+
+/* Keeps the old hello, at which complaints look, where that fails. */
+static int reopen_connection(Connection *connection) {
+        _cleanup_(proto_call_freep) ProtoCall *call = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
+        int r = connection_try_running(connection->path, HELLO_USEC, &call, &hello);
+
+        if (r)
+                return r;
+        (void) proto_call_free(connection->call);
+        connection->call = proto_steal(&call);
+        replace_hello(connection, &hello);
+        connection->stands_in = waits_for_pages(connection);
+        return 0;
 }
 
 /* Whether the daemon says hello, even if what it was asked for takes it long, and can go on with that. */
@@ -384,16 +418,52 @@ static bool is_daemon_at_work(Connection *connection) {
         int r;
 
         r = connection_try_running(connection->path, PATIENCE_USEC, &call, &hello);
-        if (r == 0) {
-                (void) proto_reply_free(connection->hello);
-                connection->hello = proto_steal(&hello);
-        }
+        if (r == 0)
+                replace_hello(connection, &hello);
         return r != -ETIMEDOUT && !waits_for_pages(connection);
 }
 
-static CtlExit complain_call(const Connection *connection, int r, const ProtoReply *reply) {
-        const Tslab__HelloReply *hello = connection->hello->hello;
+/* The verb that shows whether a request was done; NULL: it changes nothing; "": to repeat it does no harm. */
+static const char *verb_that_shows(const ProtoRequest *request) {
+        switch (request->body_case) {
+        case TSLAB__REQUEST__BODY_EPOCH_CLOSE:
+                return request->epoch_close->look ? NULL : "epoch list";
+        case TSLAB__REQUEST__BODY_EPOCH_ADVANCE:
+        case TSLAB__REQUEST__BODY_EPOCH_RESERVE:
+        case TSLAB__REQUEST__BODY_EPOCH_LABEL:
+                return "epoch list";
+        case TSLAB__REQUEST__BODY_MAP_SET:
+                return "maps";
+        case TSLAB__REQUEST__BODY_CHECK:
+                return request->check->repair ? "" : NULL;
+        case TSLAB__REQUEST__BODY_TRIM:
+                return "";
+        default:
+                return NULL;
+        }
+}
 
+static CtlExit complain_lost_answer(const Connection *connection, const char *verb) {
+        char command[CONNECTION_COMMAND_SIZE];
+
+        if (!*verb)
+                return complain("the daemon at %s hung up before it was done; to repeat the command does no "
+                                "harm, and " IN_THE_LOG,
+                                connection->path);
+        connection_command(command, connection->path);
+        return complain(
+                "the daemon at %s hung up before it answered: whether it did what it was told, '%s %s' "
+                "shows; " IN_THE_LOG,
+                connection->path, command, verb);
+}
+
+static CtlExit complain_call(const Connection *connection, const ProtoRequest *request, int r,
+                             const ProtoReply *reply) {
+        const Tslab__HelloReply *hello = connection->hello->hello;
+        const char *verb = verb_that_shows(request);
+
+        if (r == PROTO_E_CLOSED && verb && !connection->stands_in)
+                return complain_lost_answer(connection, verb);
         if (r != -ETIMEDOUT || !waits_for_pages(connection))
                 return connection_complain(connection->path, r, reply);
         return complain(
@@ -402,28 +472,56 @@ static CtlExit complain_call(const Connection *connection, int r, const ProtoRep
                 connection->path, (unsigned long long) hello->page_wait_seconds, hello->page_wait_cause);
 }
 
+/* The parts of an answer: a second one would hand them out again. */
+typedef struct Parts {
+        ProtoCallMore more;
+        void *userdata;
+        bool begun;
+} Parts;
+
+static int on_part(void *userdata, const ProtoReply *reply) {
+        Parts *parts = userdata;
+
+        parts->begun |= reply->body_case != TSLAB__REPLY__BODY__NOT_SET;
+        return parts->more ? parts->more(parts->userdata, reply) : 0;
+}
+
+static int call_patiently(Connection *connection, ProtoRequest *request, uint64_t deadline, Parts *parts,
+                          ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        int r;
+
+        r = proto_call(connection->call, request, PATIENCE_USEC, on_part, parts, ret_reply, ret_fds);
+        while (r == -ETIMEDOUT && proto_deadline_left(deadline) > 0 && is_daemon_at_work(connection))
+                r = proto_call_again(connection->call, request, PATIENCE_USEC, on_part, parts, ret_reply,
+                                     ret_fds);
+        return r;
+}
+
 int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        bool is_sent = proto_call_fd(connection->call) >= 0;
+        Parts parts = { .more = more, .userdata = userdata };
         uint64_t deadline = proto_deadline(timeout_usec);
         int r;
 
-        r = proto_call(connection->call, request, PATIENCE_USEC, more, userdata, ret_reply, ret_fds);
-        while (r == -ETIMEDOUT && proto_deadline_left(deadline) > 0 && is_daemon_at_work(connection))
-                r = proto_call_again(connection->call, request, PATIENCE_USEC, more, userdata, ret_reply,
-                                     ret_fds);
-        return r;
+        r = call_patiently(connection, request, deadline, &parts, ret_reply, ret_fds);
+        if (r != PROTO_E_CLOSED || parts.begun ||
+            (is_sent && verb_that_shows(request) && !connection->stands_in) ||
+            reopen_connection(connection) != 0)
+                return r;
+        return call_patiently(connection, request, deadline, &parts, ret_reply, ret_fds);
 }
 
 CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                         ProtoCallMore more, void *userdata, ProtoReply **ret_reply) {
         int r = connection_call_quietly(connection, request, timeout_usec, more, userdata, ret_reply, NULL);
 
-        return r ? complain_call(connection, r, *ret_reply) : CTL_DONE;
+        return r ? complain_call(connection, request, r, *ret_reply) : CTL_DONE;
 }
 
 CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoReply **ret_reply, ProtoFds *ret_fds) {
         int r = connection_call_quietly(connection, request, timeout_usec, NULL, NULL, ret_reply, ret_fds);
 
-        return r ? complain_call(connection, r, *ret_reply) : CTL_DONE;
+        return r ? complain_call(connection, request, r, *ret_reply) : CTL_DONE;
 }

@@ -25,10 +25,11 @@ typedef struct Connection {
         ProtoCall *call;
         ProtoReply *hello;
         char *path;
+        bool stands_in; /* a thread answers while the daemon's loop waits: it changes nothing, and soon hangs up */
 } Connection;
 
 #define CONNECTION_INIT                                                                                      \
-        { NULL, NULL, NULL }
+        { NULL, NULL, NULL, false }
 
 /* Finds the path of the socket alone. connection_open() finds it, too. */
 CtlExit connection_find(Connection *connection);
@@ -37,7 +38,8 @@ void connection_deinit(Connection *connection);
 
 /*
  * As proto_call(), but a daemon that hangs is given up after a few seconds, whatever the limit: -ETIMEDOUT. So is one
- * that waits for the lock of the pool's memory; one that is busy is not.
+ * that waits for the lock of the pool's memory; one that is busy is not. Where the daemon hangs up, and has changed
+ * nothing, it is asked once more over a new connection, unless `more` has got a part of the answer.
  */
 int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);

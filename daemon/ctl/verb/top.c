@@ -44,7 +44,10 @@ static int take_sample(Top *top, TopSample *ret) {
 
         if (!top->connection.call)
                 r = reconnect_top(top);
-        return r ?: top_sample_take(ret, top->connection.call, clients, ANSWER_USEC);
+        r = r ?: top_sample_take(ret, top->connection.call, clients, ANSWER_USEC);
+        if (r)
+                top->connection.call = proto_call_free(top->connection.call);
+        return r;
 }
 
 /* Keeps the last numbers if no new ones come, and says why. */
@@ -52,8 +55,9 @@ static void update_sample(Top *top) {
         TopSample sample;
         int r = take_sample(top, &sample);
 
+        if (r == PROTO_E_CLOSED) /* by a stand-in, perhaps, as the daemon's loop went on */
+                r = take_sample(top, &sample);
         if (r) {
-                top->connection.call = proto_call_free(top->connection.call);
                 (void) snprintf(top->trouble, sizeof(top->trouble), "%s; trying again",
                                 r == -ETIMEDOUT ? "the daemon does not answer" : "the daemon is gone");
                 top->state.trouble = top->trouble;
