@@ -2,6 +2,7 @@
 
 #include "proto/call.h"
 #include "proto/deadline.h"
+#include "shm/arch/descriptor.h"
 
 struct ProtoCall {
         int fd; /* -1: given up */
@@ -263,15 +264,18 @@ int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *c
         _cleanup_(proto_closep) int far = -1;
         Tslab__ForkAttach fork_attach = TSLAB__FORK_ATTACH__INIT;
         ProtoRequest request = PROTO_REQUEST_INIT;
-        int pair[2], r;
+        int pair[2], near, r;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
         far = pair[1];
+        near = shm_descriptor_above_streams(pair[0]);
+        if (near < 0)
+                return near;
 
-        r = proto_call_new(&call, pair[0]);
+        r = proto_call_new(&call, near);
         if (r < 0) {
-                (void) proto_close(pair[0]);
+                (void) proto_close(near);
                 return r;
         }
 

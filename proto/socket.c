@@ -6,6 +6,7 @@
 
 #include "proto/deadline.h"
 #include "proto/socket.h"
+#include "shm/arch/descriptor.h"
 
 #define BACKLOG 128
 
@@ -133,8 +134,13 @@ int proto_send(int fd, const void *data, size_t size, const int *fds, size_t n_f
         return n < 0 ? io_outcome(errno) : 0;
 }
 
+/* As if the kernel had found no number for it. */
+static void lose_descriptor(struct msghdr *header) {
+        header->msg_flags |= MSG_CTRUNC;
+}
+
 /* Takes the descriptors out of one SCM_RIGHTS; closes those for which there is no room. */
-static bool take_rights(struct cmsghdr *control, ProtoFds *fds) {
+static bool take_rights(struct msghdr *header, struct cmsghdr *control, ProtoFds *fds) {
         size_t n = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         bool fits = true;
 
@@ -142,7 +148,10 @@ static bool take_rights(struct cmsghdr *control, ProtoFds *fds) {
                 int fd;
 
                 memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
-                if (fds->n_fds < PROTO_FDS_MAX) {
+                fd = shm_descriptor_above_streams(fd);
+                if (fd < 0) {
+                        lose_descriptor(header);
+                } else if (fds->n_fds < PROTO_FDS_MAX) {
                         fds->fds[fds->n_fds++] = fd;
                 } else {
                         close_received(fd);
@@ -176,7 +185,7 @@ static int take_control(struct msghdr *header, ProtoFds *fds, struct ucred *cred
                 if (control->cmsg_level != SOL_SOCKET)
                         continue;
                 if (control->cmsg_type == SCM_RIGHTS)
-                        fits = take_rights(control, fds) && fits;
+                        fits = take_rights(header, control, fds) && fits;
                 else if (control->cmsg_type == SCM_CREDENTIALS &&
                          control->cmsg_len == CMSG_LEN(sizeof(*credentials)))
                         memcpy(credentials, CMSG_DATA(control), sizeof(*credentials));
@@ -364,6 +373,9 @@ static int socket_new(int *ret_fd) {
 
         if (fd < 0)
                 return -errno;
+        fd = shm_descriptor_above_streams(fd);
+        if (fd < 0)
+                return fd;
 
         *ret_fd = fd;
         return 0;

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "shm/arena/clock.h"
+#include "shm/arch/descriptor.h"
 #include "shm/format/epoch-word.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -108,6 +109,9 @@ static int make_memfd(const char *pool, uint64_t size, int *ret) {
         fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return -errno;
+        fd = shm_descriptor_above_streams(fd);
+        if (fd < 0)
+                return fd;
         if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t) size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
                 r = -errno;
                 close(fd);

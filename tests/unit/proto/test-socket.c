@@ -23,6 +23,7 @@
 #include "proto/message.h"
 #include "proto/path.h"
 #include "proto/state-file.h"
+#include "tests/util/process.h"
 
 #define LINGERING_MAX 20U
 #define N_TOO_MANY 16
@@ -206,6 +207,27 @@ static void test_receive_emfile(void **state) {
         assert_int_equal(n, 0);
         send_raw(f->a, "x", 1, 2);
         assert_int_equal(receive(f->b, &n), 0);
+}
+
+static int receive_without_streams(void *userdata) {
+        ProtoFds fds = PROTO_FDS_INIT;
+        const Fixture *f = userdata;
+        char buffer[16];
+        size_t n;
+
+        for (int fd = 0; fd < 3; ++fd)
+                (void) close(fd);
+        CHECK(proto_receive(f->b, buffer, sizeof(buffer), &n, &fds, NULL) == 0);
+        CHECK(fds.n_fds == 2 && fds.fds[0] > STDERR_FILENO && fds.fds[1] > STDERR_FILENO);
+        return 0;
+}
+
+/* A program without standard streams does not print into descriptors that came. */
+static void test_receive_above_streams(void **state) {
+        Fixture *f = *state;
+
+        send_raw(f->a, "x", 1, 2);
+        assert_int_equal(test_child_run(TEST_FORK, receive_without_streams, f), 0);
 }
 
 static void test_send_full(void **state) {
@@ -600,6 +622,7 @@ int main(void) {
                 TEST(test_receive_oversized),
                 TEST(test_receive_too_many_fds),
                 TEST(test_receive_emfile),
+                TEST(test_receive_above_streams),
                 TEST(test_send_full),
                 TEST(test_credentials),
                 TEST(test_receive_closes_pidfd),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/util/arena.h"
+#include "tests/util/process.h"
 #include "tests/util/test.h"
 
 static void test_create_sealed(void **state) {
@@ -20,6 +21,23 @@ static void test_create_sealed(void **state) {
         assert_int_equal(st.st_mode & 07777, 0600);
         assert_true(fcntl(t->arena.fd, F_GETFD) & FD_CLOEXEC);
         assert_int_equal(ftruncate(t->arena.fd, 0), -1);
+}
+
+static int create_without_streams(void *userdata) {
+        ShmGeometry g = test_geometry();
+        ShmArena arena;
+
+        (void) userdata;
+        for (int fd = 0; fd < 3; fd++)
+                (void) close(fd);
+        CHECK(shm_arena_create(&arena, &g, NULL) == 0);
+        CHECK(arena.fd > STDERR_FILENO);
+        return 0;
+}
+
+/* A program without standard streams does not print into an arena. */
+static void test_create_above_streams(void **state) {
+        assert_int_equal(test_child_run(TEST_FORK, create_without_streams, NULL), 0);
 }
 
 static void test_geometry_bad(void **state) {
@@ -184,15 +202,11 @@ static void test_create_sparse(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                WITH_ARENA(test_create_sealed),
-                cmocka_unit_test(test_geometry_bad),
-                WITH_ARENA(test_map_same),
-                WITH_ARENA(test_map_bad_header),
-                cmocka_unit_test(test_map_not_an_arena),
-                WITH_ARENA(test_map_unsealed),
-                WITH_ARENA(test_map_read_only),
-                WITH_ARENA(test_class_lookup),
-                cmocka_unit_test(test_create_sparse),
+                WITH_ARENA(test_create_sealed),      cmocka_unit_test(test_create_above_streams),
+                cmocka_unit_test(test_geometry_bad), WITH_ARENA(test_map_same),
+                WITH_ARENA(test_map_bad_header),     cmocka_unit_test(test_map_not_an_arena),
+                WITH_ARENA(test_map_unsealed),       WITH_ARENA(test_map_read_only),
+                WITH_ARENA(test_class_lookup),       cmocka_unit_test(test_create_sparse),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+#pragma once
+/*
+ * A program may have closed its standard streams. A file that got the number of one would receive what the program, or
+ * a library in it, prints: in an arena, text over the header.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/*
+ * The file of `fd`, which is closed, under a number above those of standard streams. `fd` itself, if it is above them
+ * or negative. -EMFILE: `fd` is closed.
+ */
+static inline int shm_descriptor_above_streams(int fd) {
+        int above, error;
+
+        if (fd < 0 || fd > STDERR_FILENO)
+                return fd;
+        above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        error = errno;
+        (void) close(fd);
+        return above < 0 ? -error : above;
+}
