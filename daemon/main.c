@@ -10,6 +10,7 @@
 #include "daemon/manager.h"
 #include "daemon/message-id.h"
 #include "daemon/options.h"
+#include "proto/streams.h"
 
 #define EXIT_USAGE 2
 
@@ -231,6 +232,7 @@ int main(int argc, char **argv) {
         char why[OPTIONS_WHY_SIZE] = "";
         int r;
 
+        proto_streams_reserve();
         arg_count = argc;
         arg_values = argv;
         r = load_options(&arg_options, why);

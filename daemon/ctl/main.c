@@ -8,6 +8,7 @@
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verbs.h"
+#include "proto/streams.h"
 
 static CtlExit run_words(int argc, char **argv) {
         unsigned options = 0;
@@ -40,6 +41,7 @@ static CtlExit run_words(int argc, char **argv) {
 int main(int argc, char **argv) {
         CtlExit r, written;
 
+        proto_streams_reserve();
         r = run_words(argc, argv);
         written = output_flush();
         return r ?: written;
