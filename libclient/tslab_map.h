@@ -267,7 +267,8 @@ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size,
  * -ESTALE      the era of `epoch` is over
  * -ENOMEM      as tslab_alloc(); nothing was changed. With the default classes an entry is replaced while as many
  *              slabs of 4096 bytes are empty as 1.1 x its key and value take, rounded up. A key of more than 3900 bytes
- *              may need one more, a new key one for the index, and a list of classes that ends below 4096 bytes a few
+ *              may need one more, a new key one or, rarely, two for the index, if its slabs have no free slots, and a
+ *              list of classes that ends below 4096 bytes a few
  * -ENOBUFS     too many objects are pending in this thread
  * -ENOSPC      the map's limit is reached, it does not evict, and the put would take more memory than the entry that it
  *              replaces; or there were over 900 keys of one 64-bit hash: not by chance

@@ -307,6 +307,29 @@ static void test_map_put_beyond_last_slab(void **state) {
         assert_int_equal(f->actor.mode, SHM_CACHE_ON);
 }
 
+/* The value takes two slabs, and the nodes of the index two more, since they have two sizes. Nothing else is free. */
+static void test_map_put_into_whole_slabs(void **state) {
+        enum { SIZE = 7440, N_SLABS = 2 + 2 };
+        static char value[SIZE + 1];
+        ShmMapKey first = { "first", 5, 12345 }, second = { "second", 6, 12345 ^ UINT64_C(1) << 50 };
+        uint64_t slabs[N_SLABS];
+        Fixture *f = *state;
+
+        static_assert((SIZE + 6) * 11 <= 2 * SHM_SLAB_SIZE * 10, "1.1 x key and value are two slabs");
+        f->actor.mode = SHM_CACHE_OFF;
+        memset(value, 'x', SIZE);
+        assert_int_equal(put_mode(f, first, "1", SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL), 0);
+        fill(f, SHM_SLAB_SIZE, SHM_EPOCH_CURRENT, slabs, N_SLABS);
+        fill(f, 64, f->trie.epoch, NULL, 0); /* beside the root */
+        for (unsigned i = 0; i < N_SLABS; i++) {
+                assert_int_equal(shm_object_free(&f->actor, slabs[i]), 0);
+                assert_int_equal(put_mode(f, second, value, SHM_EPOCH_CURRENT, SHM_MAP_PUT, 0, NULL),
+                                 i + 1 < N_SLABS ? -ENOMEM : 0);
+        }
+        assert_int_equal(f->arena.header->n_free.value, 0);
+        assert_value(f, second, value);
+}
+
 /* Keys of one hash share buckets: each is found, deleted and put again by itself. */
 static void test_map_equal_hashes(void **state) {
         enum { N = 40 };
@@ -809,6 +832,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_put_pieces_into_last_slab, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_pieces_into_last_slab_uncached, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_beyond_last_slab, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_put_into_whole_slabs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_equal_hashes_come_and_go, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_stale_is_absent, setup, teardown),
