@@ -151,7 +151,6 @@ int tslab_epoch_refs(struct tslab *pool, uint32_t epoch);
 
 int tslab_domain_open(struct tslab_domain **ret, struct tslab *pool, uint32_t epoch, uint32_t flags);
 struct tslab_domain *tslab_domain_close(struct tslab_domain *domain);
-int tslab_domain_enter(struct tslab_domain *domain);
 int tslab_domain_leave(struct tslab_domain *domain);
 uint32_t tslab_domain_epoch(const struct tslab_domain *domain);
 
@@ -191,6 +190,9 @@ int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
 void close_opened(struct tslab **opened);
 
+int enter_domain(struct tslab_domain *domain, bool *ret_entered);
+int leave_domain(struct tslab_domain *domain, bool *ret_left);
+
 struct near_found { ssize_t size; tslab_handle claim; };
 struct near_found near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                            uint32_t wait_ms);
@@ -225,6 +227,21 @@ builder.set_source('tslab._native', '''
 
 static void close_opened(struct tslab **opened) {
         (void) tslab_close(*opened);
+}
+
+static int enter_domain(struct tslab_domain *domain, bool *ret_entered) {
+        int r = tslab_domain_enter(domain);
+
+        *ret_entered = r == 0;
+        return r;
+}
+
+/* Errors of the close that follows do not keep the thread inside. */
+static int leave_domain(struct tslab_domain *domain, bool *ret_left) {
+        int r = tslab_domain_leave(domain);
+
+        *ret_left = r != -EINVAL;
+        return r;
 }
 
 struct near_found { ssize_t size; tslab_handle claim; };

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import unittest
 
 import tslab
@@ -109,6 +110,12 @@ class Limit(Exception):
     pass
 
 
+def is_before_exit(e):
+    """Whether __exit__() was called and had not begun its first statement: no code of it can catch such an exception."""
+    *_, (frame, line), _ = traceback.walk_tb(e.__traceback__)
+    return frame.f_code.co_name == '__exit__' and line == frame.f_code.co_firstlineno
+
+
 class Exceptions(unittest.TestCase):
     """An exception of a signal handler reaches the program, and leaves nothing behind."""
 
@@ -141,7 +148,7 @@ class Exceptions(unittest.TestCase):
         self.assertEqual((raised, caught), (400, 400))
 
     def exceptions(self, call, n=300):
-        """Yields whenever a signal handler has interrupted one of many calls by an exception."""
+        """Yields whenever a signal handler has interrupted one of many calls by an exception: is_before_exit() of it."""
         def stop(*_):
             raise Limit
 
@@ -152,9 +159,9 @@ class Exceptions(unittest.TestCase):
                 signal.setitimer(signal.ITIMER_REAL, 0.0002 + i * 1e-6)
                 while True:
                     call()
-            except Limit:
-                pass
-            yield
+            except Limit as e:
+                was_before_exit = is_before_exit(e)
+            yield was_before_exit
 
     def check_no_object_is_lost(self, call):
         """`call` returns a handle."""
@@ -223,6 +230,24 @@ class Exceptions(unittest.TestCase):
         for _ in self.exceptions(lock_and_clear):
             self.assertTrue(lock._version or not lock.locked())
             cache.clear()
+
+    def check_is_left(self, scope, leave, is_inside):
+        def enter_and_leave():
+            with scope:
+                pass
+
+        for was_before_exit in self.exceptions(enter_and_leave):
+            if was_before_exit:
+                leave()
+            self.assertFalse(is_inside())
+
+    def test_domain_is_left(self):
+        domain = self.pool.domain()
+        self.check_is_left(domain, domain.leave, lambda: self.pool.epoch_refs(domain.epoch))
+
+    def test_lock_is_free(self):
+        lock = tslab.Cache(self.pool).lock('k')
+        self.check_is_left(lock, lock.release, lock.locked)
 
     def test_create_leaves_no_pool(self):
         descriptors = len(os.listdir('/proc/self/fd'))

@@ -224,10 +224,7 @@ class Lock:
             self._cache._wait(self._key, claim.version, math.inf)
 
     def release(self) -> None:
-        version, self._version = self._version, 0
-        if version:
-            with contextlib.suppress(ChangedError):
-                self._cache._use(Map.delete, self._key, version)
+        self.__exit__()
 
     def locked(self) -> bool:
         return not self._cache._use(Map.wait, self._key, 0, 0)
@@ -237,4 +234,13 @@ class Lock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        version, self._version = self._version, 0
+        if not version:
+            return
+        try:
+            with contextlib.suppress(ChangedError):
+                self._cache._use(Map.delete, self._key, version)
+        except BaseException:
+            with contextlib.suppress(Error):
+                self._cache._use(Map.delete, self._key, version)
+            raise

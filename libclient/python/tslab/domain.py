@@ -38,15 +38,28 @@ class Domain:
         return self._native
 
     def enter(self) -> None:
-        check(lib.tslab_domain_enter(self._domain()), f'entering epoch {self.epoch & 0xff}')
+        self.__enter__()
 
     def leave(self) -> None:
         """Error with EINVAL where this thread entered another domain last."""
-        check(lib.tslab_domain_leave(self._domain()), f'leaving epoch {self.epoch & 0xff}')
+        self.__exit__()
 
     def __enter__(self) -> Domain:
-        self.enter()
-        return self
+        entered = ffi.new('bool *')
+        try:
+            check(lib.enter_domain(self._domain(), entered), f'entering epoch {self.epoch & 0xff}')
+            return self
+        except BaseException:
+            if entered[0]:
+                lib.tslab_domain_leave(self._native)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self.leave()
+        left = None
+        try:
+            left = ffi.new('bool *')
+            check(lib.leave_domain(self._domain(), left), f'leaving epoch {self.epoch & 0xff}')
+        except BaseException:
+            if not left or not left[0]:
+                lib.tslab_domain_leave(self._native)
+            raise
