@@ -31,7 +31,11 @@ class SessionStore(Store):
     A value has at most `size_max` bytes, a megabyte by default: set() refuses a larger one (TooLargeError).
 
     Any thread may use a store at any time, and so may forked children; a store is pickled by the name of its pool.
-    Nobody waits for anybody. A worker killed in any of these calls leaves the old value or the new one.
+    No call waits for another worker. A worker killed in any of these calls leaves the old value or the new one. A call
+    waits for the daemon where it must ask it: to attach a forked child at its first change, to leave an epoch that was
+    closed, and, if the daemon is gone, once a second to find the next one. If something listens there that gives no
+    answer, as systemd for a daemon that cannot start, one call of a process waits for it up to the `timeout` of the pool (5
+    seconds), and later ones 50 ms.
 
     Where the daemon ended with the pool's memory, and there is a new one, the store opens the new pool within a second,
     by itself, and logs a warning (logger `tslab`): it is empty. While there is no daemon the store goes on as it is.
