@@ -84,6 +84,30 @@ def churn_in_tasks(numbers, store, tell):
     asyncio.run(main())
 
 
+class Own:
+    """Subclasses with an __init__() and an attribute of their own."""
+
+    def __init__(self, pool, **options):
+        super().__init__(pool, 'own', **options)
+        self.owner = 'us'
+
+
+class OwnMap(Own, tslab.Map):
+    pass
+
+
+class OwnCache(Own, tslab.Cache):
+    pass
+
+
+class OwnSessions(Own, tslab.SessionStore):
+    pass
+
+
+def read_own(own):
+    return own.owner, own.get(b'a'), vars(own).get('ttl'), vars(own).get('lifetime')
+
+
 def count_clients(pool):
     """One of many small tasks, each of which gets the pool pickled."""
     return os.getpid(), id(pool)
@@ -175,6 +199,14 @@ class OfAllKinds(unittest.TestCase):
             seen = set(workers.map(count_clients, [self.pool] * 40, chunksize=1))
             self.assertLessEqual(len(seen), 2)
             self.assertLessEqual(self.daemon.ctl(TSLABCTL, 'stats')['clients'], 3)
+
+    def test_subclasses(self):
+        owns = OwnMap(self.pool), OwnCache(self.pool, ttl=7), OwnSessions(self.pool, lifetime=8)
+        owns[1].set(b'a', b'1')
+        for method in 'fork', 'forkserver', 'spawn':
+            with multiprocessing.get_context(method).Pool(1) as workers:
+                seen = workers.map_async(read_own, owns).get(60)
+            self.assertEqual(seen, [('us', b'1', None, None), ('us', b'1', 7, None), ('us', b'1', None, 8)])
 
     def test_pickled_names(self):
         again = pickle.loads(pickle.dumps(self.numbers))

@@ -120,6 +120,11 @@ class Custom(tslab.cachelib.Cache):
     serializer = SillySerializer()
 
 
+class Own(tslab.cachelib.Cache):
+    def __init__(self, pool):
+        super().__init__(pool, 'own', default_timeout=7)
+
+
 @pytest.fixture(autouse=True, params=[tslab.cachelib.Cache, Custom])
 def cache_factory(request):
     with tslab.create() as pool:
@@ -152,10 +157,11 @@ class TestTslab(CommonTests, HasTests, ClearTests, SerializerTests):
             assert not cache.has('a')
 
     def test_pickled(self):
-        cache = tslab.cachelib.Cache(tslab.open(os.environ['TSLAB_POOL']), 'pickled', default_timeout=7)
-        cache.set('a', 1)
-        copy = pickle.loads(pickle.dumps(cache))
-        assert (copy.get('a'), copy.default_timeout) == (1, 7)
+        pool = tslab.open(os.environ['TSLAB_POOL'])
+        for cache in tslab.cachelib.Cache(pool, 'pickled', default_timeout=7), Own(pool):
+            cache.set('a', 1)
+            copy = pickle.loads(pickle.dumps(cache))
+            assert (copy.get('a'), copy.default_timeout) == (1, 7)
 '''
 
 OLDEST = '''

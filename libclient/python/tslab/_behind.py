@@ -134,8 +134,8 @@ class Behind:
         self._asks_again = 0.0
 
     def options(self) -> Dict[str, Any]:
-        """Arguments that make such a store."""
-        return {'behind': self.engine, 'prefix': self.prefix, 'near': self.near, 'while_away': self.while_away}
+        """Arguments that make this."""
+        return {'engine': self.engine, 'prefix': self.prefix, 'near': self.near, 'while_away': self.while_away}
 
     def _open(self, of: Map) -> _Copies:
         return _Copies(self.engine, of, self.prefix, self.near)

@@ -21,6 +21,10 @@ _LOG_SECONDS = 60.0         # between two messages about one trouble
 _TRIES_MAX = 100            # of a millisecond, while another process is at control work
 
 
+# Attributes that a copy of a store has of its own.
+_UNPICKLED = '_opened', '_successors', '_next_look', '_next_log'
+
+
 class _Opened:
     def __init__(self, number: int, pool: Pool, name: str, options: Dict[str, Any]) -> None:
         self.number, self.pool, self.map = number, pool, Map(pool, name, **options)
@@ -39,6 +43,13 @@ class Store:
         self._successors: Dict[int, _Opened] = {}       # by number: of threads that reopen at once, one wins
         self._next_look = 0.0
         self._next_log: Dict[str, float] = {}
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**{name: value for name, value in vars(self).items() if name not in _UNPICKLED}, 'pool': self.pool}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        Store.__init__(self, state.pop('pool'), state['name'], **state['_options'])
+        vars(self).update(state)
 
     @property
     def pool(self) -> Pool:

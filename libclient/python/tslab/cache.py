@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import math
 import sys
 import time
@@ -40,7 +39,8 @@ class Cache(Store):
     `ttl` is the lifetime of values in seconds, where set() names none; math.inf: no end. None: that of the map, which
     may be a tslab.Map with other uses.
 
-    Any thread may use a cache at any time, and so may forked children; a cache is pickled by the name of its pool. It
+    Any thread may use a cache at any time, and so may forked children; a cache is pickled by the name of its pool, and
+    one of a subclass with the attributes that this adds, as Python's objects are: without a call of `__init__`. It
     goes on after closed epochs and with a new daemon as SessionStore does. A value that a stray write has damaged is
     deleted where it is found, and that is logged. Calls that write raise TooLargeError,
     FullError and the other errors of Map.
@@ -53,10 +53,6 @@ class Cache(Store):
         """`options` are those of Map."""
         super().__init__(pool, name, **options)
         self.ttl, self.dumps, self.loads = ttl, dumps, loads
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        make = functools.partial(type(self), ttl=self.ttl, dumps=self.dumps, loads=self.loads, **self._options)
-        return make, (self.pool, self.name)
 
     def _value(self, data: bytes, entry: Any) -> Any:
         if entry.flags & lib.TSLAB_MAP_COUNTER:

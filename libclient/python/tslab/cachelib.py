@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import pickle
-from typing import Any, Callable, Optional, Tuple, cast
+from typing import Any, Callable, Optional, cast
 
 from cachelib.base import BaseCache
 from cachelib.serializers import BaseSerializer
@@ -27,17 +26,16 @@ class Cache(BaseCache):
 
     def __init__(self, pool: tslab.Pool, name: str = 'cachelib', default_timeout: Any = 300, **options: Any) -> None:
         super().__init__(default_timeout, **options)
-        self._options = {'default_timeout': default_timeout, **options}
-        self.cache = tslab.Cache(pool, name, dumps=self._dumps, loads=lambda data: self.serializer.loads(data))
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return functools.partial(type(self), **self._options), (self.cache.pool, self.cache.name)
+        self.cache = tslab.Cache(pool, name, dumps=self._dumps, loads=self._loads)
 
     def _dumps(self, value: Any) -> bytes:
         data = self.serializer.dumps(value)
         if data is None:        # it has logged why
             raise pickle.PicklingError(f'a value of type {type(value).__name__} cannot be pickled')
         return cast(bytes, data)
+
+    def _loads(self, data: bytes) -> Any:
+        return self.serializer.loads(data)
 
     def _ttl(self, timeout: Any) -> float:
         """0 has no end, and what is below is over at once."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-import functools
 import math
 import time
 from collections.abc import ItemsView, MutableMapping, ValuesView
-from typing import Any, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, raw
 from tslab._native import ffi, lib
@@ -20,6 +19,7 @@ _RAISE = object()       # pop() without a default
 _ENDLESS_MS = 2 ** 64 - 1
 _EVICT = {None: lib.TSLAB_MAP_EVICT_NEVER, 'sieve': lib.TSLAB_MAP_EVICT_SIEVE}
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
+_UNPICKLED = '_native', '_owner', '_buffers', 'size_max'       # attributes that a copy of a map has of its own
 
 TTL_MAX: int = (lib.TSLAB_MAP_TTL_NONE - 1) // 1000     # 49 days
 
@@ -136,9 +136,13 @@ class Map(MutableMapping[bytes, bytes]):
         self.size_max: int = lib.tslab_map_size_max(self._native)
         self._buffers = Buffers()
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _UNPICKLED}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
         # Where the daemon has a new arena by then, this makes the map anew.
-        return functools.partial(type(self), **self._options), (self.pool, self.name)
+        Map.__init__(self, state['pool'], state['name'], **state['_options'])
+        vars(self).update(state)
 
     @property
     def _map(self) -> Any:

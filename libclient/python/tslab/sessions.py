@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import errno
-import functools
-from typing import Any, Callable, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 from tslab._behind import Behind, version_of
 from tslab._bytes import raw
@@ -65,9 +64,12 @@ class SessionStore(Store):
         self.lifetime = lifetime
         self._behind = None if behind is None else Behind(self, behind, prefix=prefix, near=near, while_away=while_away)
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        more = self._behind.options() if self._behind else {}
-        return functools.partial(type(self), lifetime=self.lifetime, **more), (self.pool, self.name)
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**super().__getstate__(), '_behind': self._behind and self._behind.options()}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._behind = state['_behind'] and Behind(self, **state['_behind'])
 
     def get(self, session: Key) -> Optional[bytes]:
         """A session's value; None where there is none, or its lifetime is over."""
