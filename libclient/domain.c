@@ -58,12 +58,10 @@ _public_ int tslab_domain_leave(struct tslab_domain *domain) {
                 return -EINVAL;
         n_domains--;
         r = tslab_epoch_unref(domain->pool, domain->epoch);
-        if (r < 0)
-                return r == -ESTALE ? 0
-                                    : r; /* it was closed and opened anew meanwhile: nothing is left to do */
-        return r == 0 && domain->flags & TSLAB_DOMAIN_AUTO_CLOSE
-                       ? tslab_epoch_close(domain->pool, domain->epoch, 0)
-                       : 0;
+        if (r == 0 && domain->flags & TSLAB_DOMAIN_AUTO_CLOSE)
+                r = tslab_epoch_close(domain->pool, domain->epoch, 0);
+        /* -ESTALE: it was closed and opened anew meanwhile, perhaps between the two calls. Nothing is left to do. */
+        return r > 0 || r == -ESTALE ? 0 : r;
 }
 
 _public_ uint32_t tslab_domain_epoch(const struct tslab_domain *domain) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,12 +191,47 @@ static void test_last_of_all(void **state) {
         tslab_close(pool);
 }
 
+static atomic_bool advancer_ends;
+
+static void *advance_on(void *userdata) {
+        while (!advancer_ends)
+                (void) tslab_epoch_advance(userdata, NULL);
+        return NULL;
+}
+
+/* With two epochs, the next advance but one opens the id anew: also between the two steps of the last leave. */
+static void test_leave_beside_advances(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_epochs = 2 };
+        struct tslab_domain *domain;
+        pthread_t advancer;
+        struct tslab *pool;
+        unsigned n = 0;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        advancer_ends = false;
+        assert_int_equal(pthread_create(&advancer, NULL, advance_on, pool), 0);
+        while (n < 100) {
+                if (tslab_domain_open(&domain, pool, TSLAB_EPOCH_CURRENT, TSLAB_DOMAIN_AUTO_CLOSE) < 0)
+                        continue; /* the era is over already */
+                if (tslab_domain_enter(domain) == 0) {
+                        assert_int_equal(tslab_domain_leave(domain), 0);
+                        n++;
+                }
+                domain = tslab_domain_close(domain);
+        }
+        advancer_ends = true;
+        assert_int_equal(pthread_join(advancer, NULL), 0);
+        tslab_close(pool);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_refs),
                 cmocka_unit_test(test_refs_of_an_era),
                 cmocka_unit_test(test_domain),
                 cmocka_unit_test(test_last_of_all),
+                cmocka_unit_test(test_leave_beside_advances),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
