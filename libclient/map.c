@@ -468,6 +468,9 @@ _public_ int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statis
         if (map->trie.map == 0)
                 return -EIDRM;
         shm_map_totals(&map->pool->arena, map->trie.map - 1, &t);
+        /* After the counts: they may be those of the next map of this name. */
+        if (pool_is_closed(map->pool) || !shm_object_live(&map->pool->arena, map->trie.root))
+                return -EIDRM;
         s.entries = t.entries;
         s.bytes = t.bytes;
         s.hits = t.hits;

@@ -122,6 +122,7 @@ static int be_rare(Job *job, int i) {
 
 /* Until the pool is closed, and beyond. */
 static void *hammer(void *userdata) {
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
         tslab_handle handles[4], other;
         Job *job = userdata;
         void *object;
@@ -163,6 +164,7 @@ static void *hammer(void *userdata) {
         CHECK_POINTER(tslab_drain(job->pool) == -EBADF);
         CHECK_POINTER(tslab_epoch_advance(job->pool, NULL) == -EBADF);
         CHECK_POINTER(tslab_epoch_close(job->pool, TSLAB_EPOCH_CURRENT, 0) == -EBADF);
+        CHECK_POINTER(!job->map || tslab_map_statistics(job->map, &statistics) == -EIDRM);
         return NULL;
 }
 

@@ -634,6 +634,7 @@ static int put_many(struct tslab_map *map, unsigned n) {
 static void test_map_epoch_closed(void **state) {
         struct tslab *pool = *state;
         struct tslab_epoch_info info = { .size = sizeof(info) };
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
         struct tslab_map *map, *later;
         uint32_t maps = 0;
 
@@ -650,6 +651,7 @@ static void test_map_epoch_closed(void **state) {
         assert_int_equal(put_many(map, 5000), -ESHUTDOWN);
         assert_int_equal(tslab_epoch_close(pool, maps, TSLAB_CLOSE_REVOKE), 0);
         assert_int_equal(tslab_map_get(map, "x", 1, NULL, 0, NULL), -EIDRM);
+        assert_int_equal(tslab_map_statistics(map, &statistics), -EIDRM);
         assert_null(tslab_map_close(map));
         assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
         assert_int_equal(tslab_map_count(map), 0);
