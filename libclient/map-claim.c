@@ -139,8 +139,9 @@ int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_ha
 
         if (!map_key_init(&k, map, key, key_size))
                 return -E2BIG;
-        if (pool_begin(map->pool) < 0)
-                return -EIDRM;
+        r = pool_begin(map->pool);
+        if (r)
+                return r;
         r = shm_map_fulfil(&map->trie, &k, claim, CLAIM_LIMIT_MS, ttl_ms, &put);
         pool_end(map->pool);
         if (r)

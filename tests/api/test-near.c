@@ -551,6 +551,23 @@ static void *read_on(void *userdata) {
         return NULL;
 }
 
+/* A pool may be closed while threads use its near cache: fills are then refused as all changes are. */
+static void test_fill_after_close(void **state) {
+        Fixture *f = *state;
+        pthread_t reader;
+
+        cover(f);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        reader_ends = false;
+        assert_int_equal(pthread_create(&reader, NULL, read_on, f), 0);
+        f->pool = tslab_close(f->pool);
+        assert_int_equal(fill(f, "a", f->claim, "1"), -EBADF);
+        assert_int_equal(fill(f, "a", f->claim, NULL), -EBADF);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        reader_ends = true;
+        assert_int_equal(pthread_join(reader, NULL), 0);
+}
+
 /* The slot of a cover that was is the next one's, while a reader may still look at it. */
 static void test_covers_beside_reader(void **state) {
         Fixture *f = *state;
@@ -607,6 +624,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_root_that_names_no_cover, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_gives_the_cover, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_fill_after_close, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
