@@ -72,6 +72,10 @@ static int connection_error(int r, const ProtoReply *reply) {
                 return reply->error < 0 && reply->error >= -4095 ? reply->error : -EPROTO;
         if (r == -ENOTDIR || r == -ELOOP) /* on the way to the socket */
                 return -ENOENT;
+        if (r == -ENOBUFS) /* of sendmsg(); to callers it means that too many objects are pending */
+                return -ENOMEM;
+        if (r == -ETOOMANYREFS) /* this user has too many descriptors in messages on their way */
+                return -EMFILE;
         return r > 0 || r == -EPROTOTYPE ? -EPROTO : r;
 }
 

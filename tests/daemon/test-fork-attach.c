@@ -3,11 +3,15 @@
  * another root, another user, no parent. All of it in a process of its own, which was executed.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <tslab.h>
@@ -183,6 +187,34 @@ static int parent_of_unanswered(struct tslab *pool, tslab_handle handle) {
         return wait_for(pid);
 }
 
+static int make_sendmsg_fail(int error) {
+        struct sock_filter filter[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sendmsg, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t) error),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]), .filter = filter };
+
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ?: prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* -ENOBUFS of a call that allocates means: too many objects are pending. */
+static int sends_nothing(struct tslab *pool, int error) {
+        int expected = error == ENOBUFS ? -ENOMEM : -EMFILE;
+        tslab_handle handle;
+        void *object;
+        pid_t pid;
+
+        pid = fork();
+        if (pid == 0)
+                leave(pool, make_sendmsg_fail(error) < 0 ||
+                                    tslab_alloc_pending(pool, 200, TSLAB_EPOCH_CURRENT, &handle, &object) !=
+                                            expected ||
+                                    tslab_epoch_advance(pool, NULL) != expected);
+        return wait_for(pid);
+}
+
 static int client(const char *what, const char *socket, const char *dir) {
         const struct tslab_options options = { .size = sizeof(options), .timeout_ms = TIMEOUT_MS };
         struct tslab *pool;
@@ -206,6 +238,9 @@ static int client(const char *what, const char *socket, const char *dir) {
         } else if (strcmp(what, "unanswered") == 0) {
                 if (parent_of_unanswered(pool, handle) != 0)
                         return 5;
+        } else if (strcmp(what, "short") == 0) {
+                if (sends_nothing(pool, ENOBUFS) != 0 || sends_nothing(pool, ETOOMANYREFS) != 0)
+                        return 6;
         } else {
                 /* There is no /proc, which sanitizers need at exit. */
                 leave(pool, orphan(pool, handle, strcmp(what, "orphan-nobody") == 0 ? dir : NULL));
@@ -306,6 +341,15 @@ static void test_fork_of_a_daemon_that_does_not_answer(void **state) {
         WAIT_FOR(ctl_stat(&f->daemon, "clients") == 0);
 }
 
+static void test_fork_short_of_kernel_memory(void **state) {
+        Fixture *f = *state;
+        Role p;
+
+        role_start(&p, "short", f->daemon.socket, f->dir);
+        hear_all(f, &p, 1);
+        assert_int_equal(role_wait(&p), 0);
+}
+
 static void orphan_of(Fixture *f, const char *what) {
         Role p;
         int status;
@@ -338,6 +382,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_fork_then_another_root_and_user),
                 cmocka_unit_test(test_fork_many_at_once),
                 cmocka_unit_test(test_fork_of_a_daemon_that_does_not_answer),
+                cmocka_unit_test(test_fork_short_of_kernel_memory),
                 cmocka_unit_test(test_fork_first_call_after_the_parent_died),
                 cmocka_unit_test(test_fork_orphan_with_another_root_and_user),
         };
