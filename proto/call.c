@@ -50,8 +50,9 @@ static int wait_for(int fd, short events, uint64_t deadline) {
 
         if (left == 0)
                 return -ETIMEDOUT;
+        /* EINVAL: the process may have no descriptor at all. */
         if (ppoll(&poller, 1, left == UINT64_MAX ? NULL : &limit, NULL) < 0 && errno != EINTR)
-                return -errno;
+                return errno == EINVAL ? -EMFILE : -errno;
 
         return 0;
 }

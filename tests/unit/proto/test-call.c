@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -192,6 +193,21 @@ static void test_call_deadline(void **state) {
         answer_trim(f->peer, 2, false);
         assert_int_equal(call_trim(f, SECOND, NULL, NULL, &reply), 0);
         assert_int_equal(reply->id, 2);
+}
+
+/* A process that may have no descriptor, as sandboxes make it, cannot wait. */
+static void test_call_no_descriptors(void **state) {
+        Fixture *f = *state;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        struct rlimit usual, none;
+        int r;
+
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+        none = (struct rlimit){ .rlim_cur = 0, .rlim_max = usual.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        r = call_trim(f, MOMENT, NULL, NULL, &reply);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        assert_int_equal(r, -EMFILE);
 }
 
 /* The same request goes on to wait: it is sent once. */
@@ -466,6 +482,7 @@ int main(void) {
                 TEST(test_call_more_stopped),
                 TEST(test_call_refused),
                 TEST(test_call_deadline),
+                TEST(test_call_no_descriptors),
                 TEST(test_call_again),
                 TEST(test_call_deadline_of_stream),
                 TEST(test_call_slow_peer),
