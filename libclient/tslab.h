@@ -161,7 +161,8 @@ int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options 
  * the slots that sleeping threads cache: a program without any may call tslab_reap() now and then.
  *
  * -EINVAL (options out of range, or of a later version), -EOPNOTSUPP (this processor has no 16-byte
- * compare-and-swap), -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread key left)
+ * compare-and-swap), -EFBIG (the pool is larger than this process's RLIMIT_FSIZE), -ENOMEM, -EMFILE, -ENFILE,
+ * -EAGAIN (no thread key left)
  */
 int tslab_create(struct tslab **ret, const struct tslab_options *options);
 

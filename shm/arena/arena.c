@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,10 +99,19 @@ static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, cons
         classes_init(arena, g);
 }
 
+/* The kernel would send SIGXFSZ then, which ends most programs. */
+static bool exceeds_file_limit(uint64_t size) {
+        struct rlimit limit;
+
+        return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur;
+}
+
 static int make_memfd(const char *pool, uint64_t size, int *ret) {
         char name[64] = "tslab";
         int fd, r;
 
+        if (exceeds_file_limit(size))
+                return -EFBIG;
         if (pool) {
                 strcat(name, ":");
                 strncat(name, pool, SHM_POOL_NAME_SIZE);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,15 +199,36 @@ static void test_create_sparse(void **state) {
         shm_arena_deinit(&arena);
 }
 
+/* It is an error, not the end of the program by SIGXFSZ. */
+static void test_create_over_file_limit(void **state) {
+        ShmGeometry g = test_geometry();
+        struct rlimit usual, low;
+        ShmArena arena;
+        int r;
+
+        assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+        low = (struct rlimit){ .rlim_cur = g.slabs_size, .rlim_max = usual.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+        r = shm_arena_create(&arena, &g, NULL);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+        assert_int_equal(r, -EFBIG);
+}
+
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                WITH_ARENA(test_create_sealed),      cmocka_unit_test(test_create_above_streams),
-                cmocka_unit_test(test_geometry_bad), WITH_ARENA(test_map_same),
-                WITH_ARENA(test_map_bad_header),     cmocka_unit_test(test_map_not_an_arena),
-                WITH_ARENA(test_map_unsealed),       WITH_ARENA(test_map_read_only),
-                WITH_ARENA(test_class_lookup),       cmocka_unit_test(test_create_sparse),
+                WITH_ARENA(test_create_sealed),
+                cmocka_unit_test(test_create_above_streams),
+                cmocka_unit_test(test_geometry_bad),
+                WITH_ARENA(test_map_same),
+                WITH_ARENA(test_map_bad_header),
+                cmocka_unit_test(test_map_not_an_arena),
+                WITH_ARENA(test_map_unsealed),
+                WITH_ARENA(test_map_read_only),
+                WITH_ARENA(test_class_lookup),
+                cmocka_unit_test(test_create_sparse),
+                cmocka_unit_test(test_create_over_file_limit),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
