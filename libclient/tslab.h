@@ -42,7 +42,9 @@
  *      -EUCLEAN     the daemon has another arena by now; see tslab_stale()
  *      -EACCES, -EPERM, -EREMOTE   the daemon refuses this process
  *      -EPROTO      the daemon's answer is no answer of tslabd
+ *      -EPROTONOSUPPORT   the daemon's protocol is of another version
  *      -EMFILE, -ENFILE   no descriptor is left
+ *      -ENOMEM      no memory is left; in any process, when a thread makes its first such call
  *
  * These are "the attach errors" below. Reading needs no record and works at once. A child must not
  * close descriptors that it did not open (closefrom()) before it closes the pool or executes another
@@ -403,12 +405,13 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
  * -ECONNRESET  the daemon went away during the call, which it may have carried out or not
  * -ETIMEDOUT   the daemon did not answer in time; it may carry the call out yet
  * -EUCLEAN     the daemon has another arena by now, or has given this process up: see tslab_stale()
- * -EPERM, -EACCES   the daemon does not let this process do that
+ * -EPERM, -EACCES, -EREMOTE   the daemon does not let this process do that
  * -EBUSY       private pools: another process is doing control work
  * -EROFS       opened with TSLAB_READER
  * -EUSERS      a forked child: all records, or all entries for processes, are taken
  * -EDQUOT      this user has nearly all records, entries or connections; the last are for other users
- * -EPROTO, -ENOMEM, -EMFILE, -ENFILE  no answer of tslabd; no memory; no descriptor
+ * -EPROTO, -EPROTONOSUPPORT   no answer of tslabd; its protocol is of another version
+ * -ENOMEM, -EMFILE, -ENFILE   no memory; no descriptor
  */
 
 /*
