@@ -169,9 +169,13 @@ int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd) {
         return 0;
 }
 
-/* systemd keeps the memory over restarts. If it passes none, the pool was given up by 'systemctl stop'. */
+/* systemd keeps the memory over restarts. If it passes none, as after 'systemctl stop', no daemon can have it again. */
 const char *listener_left_arena(const Listener *listener) {
         return *listener->passed_fd < 0 && *listener->left ? listener->left : NULL;
+}
+
+bool listener_had_arena(const Listener *listener) {
+        return *listener->passed_fd >= 0 && *listener->left;
 }
 
 static void pause_accepting(Listener *listener, int error) {

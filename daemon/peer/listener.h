@@ -20,6 +20,8 @@ Listener *listener_free(Listener *listener);
 void listener_name_arena(Listener *listener, const char *arena_id);
 /* The id of the last daemon's arena, unless systemd keeps arenas; or NULL. */
 const char *listener_left_arena(const Listener *listener);
+/* Whether systemd, which keeps arenas, had one of an earlier daemon. */
+bool listener_had_arena(const Listener *listener);
 const char *listener_path(const Listener *listener);
 /* Accepts connections again, after a pause because descriptors or memory ran out. */
 void listener_tick(Listener *listener);

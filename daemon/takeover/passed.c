@@ -1,6 +1,8 @@
 #include "daemon/takeover/passed.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +16,7 @@
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 
+#define PROBE "probe"
 #define STORE_USEC (5 * PROTO_USEC_PER_SEC)
 
 static void free_names(char ***names) {
@@ -127,11 +130,32 @@ void passed_drop_clients(Passed *passed) {
         }
 }
 
-void passed_store_arena(int fd) {
-        int r = sd_pid_notify_with_fds(0, false, "FDSTORE=1\nFDNAME=" PASSED_ARENA, &fd, 1);
+static int store_descriptor(const char *text, int fd) {
+        int r = sd_pid_notify_with_fds(0, false, text, &fd, 1);
 
-        if (r > 0)
-                r = sd_notify_barrier(false, STORE_USEC);
+        return r > 0 ? sd_notify_barrier(false, STORE_USEC) : r;
+}
+
+/* systemd never says that it refuses a descriptor, but closes it, which the other end of a pipe shows. */
+void passed_check_store(void) {
+        int ends[2], r;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return;
+        r = store_descriptor("FDSTORE=1\nFDNAME=" PROBE, ends[1]);
+        (void) proto_close(ends[1]);
+        if (r > 0 && poll(&(struct pollfd){ .fd = ends[0] }, 1, 0) > 0)
+                log_fields(
+                        LOG_WARNING, (LogFields){ .message = MESSAGE_NOT_KEPT },
+                        "systemd does not keep the memory of the pool, which is lost when the daemon ends: "
+                        "raise FileDescriptorStoreMax= of the unit before there is data to lose");
+        passed_remove(PROBE);
+        (void) proto_close(ends[0]);
+}
+
+void passed_store_arena(int fd) {
+        int r = store_descriptor("FDSTORE=1\nFDNAME=" PASSED_ARENA, fd);
+
         if (r < 0)
                 log_error(LOG_WARNING, r,
                           "could not store the memory in systemd: the pool will not survive a restart");

@@ -31,6 +31,8 @@ int passed_take_client(Passed *passed, uint32_t mark);
 /* No client needs the pidfds that are left. */
 void passed_drop_clients(Passed *passed);
 
+/* Warns if systemd keeps no further descriptor. For a daemon whose memory it does not have yet. */
+void passed_check_store(void);
 /* Has systemd keep the memory, and waits until it does. Does nothing without systemd. */
 void passed_store_arena(int fd);
 /* systemd is to keep this descriptor no longer. */

@@ -209,9 +209,19 @@ static int make_arena(Pool *pool, const char *left) {
                 log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
         else if (r)
                 log_error(LOG_ERR, r, "could not make the arena of pool %s", pool->options->pool);
-        if (r == 0)
+        if (r == 0) {
+                passed_check_store();
                 passed_store_arena(pool->arena.fd);
+        }
         return r;
+}
+
+static void log_not_kept(const Pool *pool) {
+        log_fields(
+                LOG_NOTICE, (LogFields){ .message = MESSAGE_NOT_KEPT },
+                "pool %s begins empty: systemd kept no memory of its last daemon, as after 'systemctl stop'. "
+                "Programs that still use that memory have to open the pool again",
+                pool->options->pool);
 }
 
 /*
@@ -242,6 +252,8 @@ int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listene
 
         if (r == 0 && !origin->taken_up)
                 r = make_arena(pool, was_kept ? NULL : listener_left_arena(listener));
+        if (r == 0 && !origin->taken_up && !was_kept && listener_had_arena(listener))
+                log_not_kept(pool);
         if (r == 0)
                 r = claim_and_name(origin, pool, listener);
         if (r)

@@ -1,4 +1,6 @@
-"""Descriptors that are not ours, or of another format, are refused, removed from the store and named."""
+"""Descriptors that are not ours, or of another format, are refused, removed from the store and named. Memory that systemd
+does not keep is not lost in silence.
+"""
 
 import struct
 
@@ -56,4 +58,37 @@ sh('systemctl', 'kill', '-s', 'KILL', UNIT)
 wait_for_other_daemon(POOL, pid)
 expect(len(said('A pool was taken up with all its objects')) == 2, 'the new one is taken up')
 client.look()
+client.end()
+
+# A store that takes nothing.
+NOT_KEPT = 'systemd does not keep the memory of a pool'
+expect(not said(NOT_KEPT), 'memory that is kept is no trouble')
+sh('systemctl', 'stop', UNIT)
+drop_in(UNIT, '[Service]\nFileDescriptorStoreMax=0\n')
+before = len(said(NOT_KEPT))
+client = Client('hold', POOL, 100)
+client.wait_for('ready')
+found = said(NOT_KEPT)[before:]
+expect([e['PRIORITY'] for e in found] == ['4', '5'], f'a warning, and after the stop a notice: {found}')
+expect('FileDescriptorStoreMax=' in found[0]['MESSAGE'], f'what to do: {found[0]}')
+pid = show(POOL, 'MainPID')
+sh('systemctl', 'kill', '-s', 'KILL', UNIT)
+wait_for_other_daemon(POOL, pid)
+found = said(NOT_KEPT)[before + 2:]
+expect('begins empty' in found[-1]['MESSAGE'], f'the loss: {found}')
+client.process.send_signal(signal.SIGUSR2)
+expect(client.line() == 'failed advance EUCLEAN', 'its client learns it')
+
+# Room for the memory alone: that is kept.
+drop_in(UNIT, '[Service]\nFileDescriptorStoreMax=1\n')
+sh('systemctl', 'stop', UNIT)
+before = len(said(NOT_KEPT))
+client = Client('hold', POOL, 100)
+client.wait_for('ready')
+for _ in range(2):
+    sh('systemctl', 'restart', UNIT)
+    client.look()
+expect(show(POOL, 'NFileDescriptorStore') == '1', 'the memory is kept')
+expect([e['PRIORITY'] for e in said(NOT_KEPT)[before:]] == ['5'], f'no warning: {said(NOT_KEPT)[before:]}')
+client.advance()
 client.end()
