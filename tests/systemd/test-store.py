@@ -91,4 +91,9 @@ for _ in range(2):
 expect(show(POOL, 'NFileDescriptorStore') == '1', 'the memory is kept')
 expect([e['PRIORITY'] for e in said(NOT_KEPT)[before:]] == ['5'], f'no warning: {said(NOT_KEPT)[before:]}')
 client.advance()
+
+# Nor can another tslabd take it from a program of another user.
+sh('systemctl', 'stop', f'tslabd@{POOL}.socket', UNIT)
+code, text = sh('tslabctl', '--pool', POOL, 'status', check=False)
+expect(code == 1 and f'systemctl start tslabd@{POOL}.socket' in text and '--adopt' not in text, f'the advice: {text}')
 client.end()

@@ -67,6 +67,13 @@ static bool is_of_pool(const LostSearch *search, int dir_fd, const char *entry) 
         return !strcmp(text, search->arena_id);
 }
 
+/* A tslabd made the memory as its user, and adopts from processes of its user only. `dir_fd`: /proc/PID/fd */
+static bool is_of_user(int dir_fd, const struct statx *memory) {
+        struct statx process;
+
+        return statx(dir_fd, "..", 0, STATX_UID, &process) == 0 && process.stx_uid == memory->stx_uid;
+}
+
 static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const char *entry, bool daemon) {
         char link[sizeof(search->link) + 1];
         ssize_t n = readlinkat(dir_fd, entry, link, sizeof(link) - 1);
@@ -75,11 +82,12 @@ static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const 
         link[n > 0 ? n : 0] = 0;
         /* A file of any file system may have that name: without a question to one, which may not answer. */
         if (strcmp(link, search->link) != 0 ||
-            statx(dir_fd, entry, AT_STATX_DONT_SYNC, STATX_INO, &status) < 0 ||
+            statx(dir_fd, entry, AT_STATX_DONT_SYNC, STATX_INO | STATX_UID, &status) < 0 ||
             status.stx_dev_major != search->memfd.stx_dev_major ||
             status.stx_dev_minor != search->memfd.stx_dev_minor)
                 return;
-        if (!daemon && !is_of_daemon(search, status.stx_ino) && is_of_pool(search, dir_fd, entry))
+        if (!daemon && !is_of_daemon(search, status.stx_ino) && is_of_user(dir_fd, &status) &&
+            is_of_pool(search, dir_fd, entry))
                 search->client = pid;
         else if (daemon && search->n_of_daemons < DAEMON_ARENAS_MAX)
                 search->of_daemons[search->n_of_daemons++] = status.stx_ino;
