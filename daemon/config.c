@@ -9,6 +9,8 @@
 #include "proto/cleanup.h"
 
 #define LINE_MAX_BYTES 1023
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define NAME_CHARACTERS LETTERS "0123456789_"
 
 static void close_file(FILE **file) {
         if (*file)
@@ -48,6 +50,12 @@ static int read_setting(Options *options, char *line, bool takes_over, char *why
         }
         *value++ = 0;
         name = strip_blanks(name);
+        /* "export TSLAB_SIZE", say, or a byte order mark before the first name: systemd sets no variable, either. */
+        if (name[strspn(name, NAME_CHARACTERS)]) {
+                (void) snprintf(why, OPTIONS_WHY_SIZE,
+                                "the name '%.60s' has other characters than letters, digits and '_'", name);
+                return -EINVAL;
+        }
         /* systemd put it into the environment, too: it would come back after its line is deleted from the file. */
         if (takes_over && !strncmp(name, "TSLAB_", 6))
                 (void) unsetenv(name);

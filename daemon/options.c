@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <syslog.h>
 
 #include "daemon/log.h"
@@ -285,7 +286,7 @@ static const struct {
 
 /* proto, shm and the tests read these. */
 static bool is_of_others(const char *name) {
-        return strncmp(name, "TSLAB_", 6) != 0 || !strcmp(name, "TSLAB_RUNTIME_DIR") ||
+        return strncasecmp(name, "TSLAB_", 6) != 0 || !strcmp(name, "TSLAB_RUNTIME_DIR") ||
                !strcmp(name, "TSLAB_DUMP") || !strncmp(name, "TSLAB_TEST_", 11);
 }
 

@@ -68,6 +68,11 @@ static void assert_refused(const char *text, const char *reason) {
 
 static void test_config_read_refuses(void **state) {
         assert_refused("TSLAB_SIZE=32M\nTSLAB_RETIAN=1\n", ":2: there is no setting TSLAB_RETIAN");
+        assert_refused("\xef\xbb\xbfTSLAB_SIZE=32M\n", "has other characters than letters");
+        assert_refused("PATH=/bin\nexport TSLAB_SIZE=32M\n",
+                       ":2: the name 'export TSLAB_SIZE' has other characters");
+        assert_refused("TSLAB-SIZE=32M\n", "has other characters");
+        assert_refused("tslab_size=32M\n", ":1: there is no setting tslab_size");
         assert_refused("TSLAB_SIZE=much", ":1: 'much' will not do");
         assert_refused("TSLAB_SIZE\n", ":1: 'TSLAB_SIZE' is not NAME=VALUE");
         assert_refused("TSLAB_OPERATORS_ONLY=maybe\n", "yes or no");
