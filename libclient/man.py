@@ -123,7 +123,7 @@ def render_list(lines, known):
             yield '.TP'
             yield '.B ' + match.group(1).rstrip().rstrip(',').replace('-E', '\\-E')
             yield inline((match.group(2) or '').strip(), known) or '\\&'
-        elif line.startswith('and ') or line.startswith('As '):
+        elif line.startswith(('and ', 'As ', '-E')):
             yield '.PP'
             yield inline(line.strip(), known)
         else:

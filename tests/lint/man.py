@@ -1,4 +1,6 @@
-"""Manual pages render without warnings, and refer to existing pages: man.py PAGE... (or --self-test)."""
+"""Manual pages render without warnings, refer to existing pages, and have a paragraph of its own for each list of errors:
+man.py PAGE... (or --self-test).
+"""
 
 import concurrent.futures
 import os
@@ -9,6 +11,9 @@ import tempfile
 
 # scdoc's output has long lines and empty paragraphs.
 ALLOWED = re.compile(r'STYLE: (input text line longer|whitespace at end|lower case character)|skipping paragraph macro|missing date|UNSUPP|referenced manual not found')
+
+# The description of one error, with a line of it that begins with further errors.
+GLUED = re.compile(r'^\.TP\n\.B .*\n(?:(?!\.).*\n)+?(\\-E[A-Z0-9]+)', re.MULTILINE)
 
 
 def problems_of(page, names):
@@ -23,6 +28,8 @@ def problems_of(page, names):
     for name, section in re.findall(r'\b(tslab[a-z._-]*)\((\d)\)', text):
         if f'{name}.{section}' not in names:
             found.append(f'{page}: there is no {name}({section})')
+    with open(page, encoding='utf-8') as file:
+        found += [f'{page}: {m[1]} is in the text of another error' for m in GLUED.finditer(file.read())]
     return found
 
 
@@ -39,6 +46,8 @@ def self_test():
                 ('good.1', '.TH good 1 2026-01-01\n.SH NAME\ngood \\- does good\n', []),
                 ('macro.1', '.TH macro 1 2026-01-01\n.SH NAME\nmacro \\- x\n.NOSUCH y\n', ['NOSUCH']),
                 ('call.3', '.TH call 3 2026-01-01\n.SH NAME\ncall \\- see tslab_x(3)\n', ['tslab_x(3)']),
+                ('glued.3', '.TH glued 3 2026-01-01\n.SH NAME\nglued \\- x\n.SH ERRORS\n.TP\n.B \\-EINVAL\nbad\n\\-EROFS and more\n',
+                 ['EROFS is in']),
                 ('link.1', '.TH link 1 2026-01-01\n.SH NAME\nlink \\- see tslabx(8)\n', ['tslabx(8)'])):
             page = f'{folder}/{name}'
             with open(page, 'w', encoding='utf-8') as file:
