@@ -7,7 +7,7 @@
 
 A comment directly above a declaration is its page; of several declarations below one comment, the first has the page and the others
 are links to it. A longer comment with an empty line, or a type without members, below it is about the calls that follow. Structs and
-constants that a call takes are shown with it.
+constants that a call takes are shown with it. The first comment of a header in HEADS is a page with the name of the header.
 """
 
 import pathlib
@@ -18,6 +18,7 @@ COMMENT = re.compile(r'/\*\n?(.*?)\*/', re.DOTALL)
 DECLARATION = re.compile(r'^[a-z][^\n;{}()=/#]*?\b(tslab_\w+)\([^;{}]*\);', re.MULTILINE)
 ITEM = re.compile(r'((?:-E[A-Z0-9]+(?:, )?)+)(?: {2,}(.*)| ?)$')
 SHARED = ('attach errors', 'control errors')    # lists that many calls refer to
+HEADS = ('tslab_map',)                          # tslab(3) and tslab_near(3) are files of their own
 
 
 def lines_of(comment):
@@ -130,6 +131,17 @@ def render_list(lines, known):
             yield inline(line.strip(), known)
 
 
+def render_text(lines, known):
+    """A paragraph, and the points of a list in it, which begin with "  - "."""
+    yield '.PP'
+    for before, line in zip(['', *lines], lines):
+        if line.startswith('  - '):
+            yield '.IP \\(bu 2'
+        elif before.startswith('  ') and not line.startswith('  '):
+            yield '.PP'
+        yield inline(line.removeprefix('  - ').strip(), known)
+
+
 def render(found, known):
     for lines in found:
         if ITEM.match(lines[0].strip()):
@@ -137,9 +149,7 @@ def render(found, known):
         elif all(line.startswith('     ') for line in lines):
             yield from verbatim([line[5:] for line in lines])
         else:
-            yield '.PP'
-            for line in lines:
-                yield inline(line.strip(), known)
+            yield from render_text(lines, known)
 
 
 def is_error(lines):
@@ -175,15 +185,30 @@ def page(call, headers, version, known):
     for name, items in lists:
         out += [f'.SS The {name}'] + list(render(items, known))
     others = [n for n in sorted(known) if n.split('_')[1] == call.names[0].split('_')[1] and n not in call.names][:8]
-    out += ['.SH SEE ALSO'] + [f'.BR {n} (3),' for n in others + ['tslab']] + ['.BR tslab\\-arena (7)']
+    overviews = dict.fromkeys([own.name.removesuffix('.h'), 'tslab'])
+    out += ['.SH SEE ALSO'] + [f'.BR {n} (3),' for n in [*others, *overviews]] + ['.BR tslab\\-arena (7)']
     text = '\n'.join(out)
     for heading in ('DESCRIPTION', 'NOTES', 'ERRORS'):
         text = text.replace(f'.SH {heading}\n.PP\n', f'.SH {heading}\n')
     return re.sub(r'(\n\.SS [^\n]*)\n\.PP\n', r'\1\n', text) + '\n'
 
 
+def head_page(name, header, version, known):
+    first, *rest = header.head
+    out = [f'.TH {name} 3 "" "tslab {version}" "tslab"', '.SH NAME', escape(' '.join(first)).rstrip('.').replace(': ', ' \\- ', 1),
+           '.SH SYNOPSIS', f'.B #include <{header.name}>', '.SH DESCRIPTION', *render(rest, known),
+           '.SH SEE ALSO', *(f'.BR {c.names[0]} (3),' for c in header.calls), '.BR tslab (3)']
+    return '\n'.join(out).replace('.SH DESCRIPTION\n.PP\n', '.SH DESCRIPTION\n') + '\n'
+
+
+def heads_of(headers):
+    return [(name, h) for h in headers for name in HEADS if h.name == name + '.h']
+
+
 def write_pages(version, folder, headers):
     known = {name for h in headers for call in h.calls for name in call.names}
+    for name, header in heads_of(headers):
+        (folder / f'{name}.3').write_text(head_page(name, header, version, known), encoding='utf-8')
     for call in (call for h in headers for call in h.calls):
         (folder / f'{call.names[0]}.3').write_text(page(call, headers, version, known), encoding='utf-8')
         for name in call.names[1:]:
@@ -206,8 +231,9 @@ def print_index(template, headers):
 
 def main(verb, *args):
     if verb == 'list':
-        for header in map(Header, map(pathlib.Path, args)):
-            print('\n'.join(f'{name}.3' for call in header.calls for name in call.names))
+        headers = [Header(pathlib.Path(a)) for a in args]
+        names = [name for name, _ in heads_of(headers)] + [name for h in headers for call in h.calls for name in call.names]
+        print('\n'.join(f'{name}.3' for name in names))
     elif verb == 'pages':
         write_pages(args[0], pathlib.Path(args[1]), [Header(pathlib.Path(a)) for a in args[2:]])
     elif verb == 'index':

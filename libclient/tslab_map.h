@@ -18,12 +18,12 @@
  * and a change that finds no memory, or its map full, and nothing to evict. Before such a change fails, it may wait:
  *
  *   - with -ENOMEM, for slots in the caches of all threads. It asks the daemon to empty them and waits for up to 20 ms:
- *     for all of these if there is no daemon now. In a private pool it does that itself, and waits for threads that are
- *     inside a call, for up to 200 ms. Of all calls of a process one in 100 ms does so; the others fail at once.
+ *     for the whole 20 ms if there is no daemon now. In a private pool it empties them itself, and waits up to 200 ms
+ *     for threads that are inside a call. Of all calls of a process one in 100 ms does so; the others fail at once.
  *   - in a private pool whose entries expire, until it has deleted expired entries, for some 30 ms at most.
  *
- * No change waits while the pool has memory and the map room: in a pool that is larger than the limits of its maps
- * together, or whose maps evict and have most of it.
+ * No change waits while the pool has memory and the map has room. That is so in a pool that is larger than the limits
+ * of its maps together, and in one whose maps evict and have most of its memory.
  *
  * A process that is killed inside a call leaves the old value or the new one, and loses no memory. A get returns a
  * value that the key had at one moment inside the call, never a mixture.
@@ -143,9 +143,8 @@ struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
         uint32_t flags;
         uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
-        uint64_t
-                limit_bytes; /* memory that the entries may take, see "Limits"; 0: as much as there is. At least
-                                 the class for 32 bytes: 64 */
+        /* Memory of the entries, the smallest class at least, see "Limits" in tslab_map(3); 0: as much as there is */
+        uint64_t limit_bytes;
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
         uint32_t stale_ms; /* expired entries can be had as stale ones for so long; 0: not at all */
         uint32_t evict; /* TSLAB_MAP_EVICT_* */
