@@ -79,7 +79,7 @@ def text(summary, about, runner, markdown_table):
         lines += [f'A memcpy of 1 MiB takes {microseconds(memory.median)} µs.', '']
     lines += ['Nanoseconds for an object of 128 bytes, and the result of 200 kills (fewer where a contender hung 20',
               'times):', '']
-    lines += markdown_table(['', 'alloc and free', '1024 at a time', 'two processes, 1024', 'freed by another',
+    lines += markdown_table(['', 'alloc and free', '1024 allocs, then frees', 'the same by two processes', 'freed by another',
                              'alloc p99.9 in churn', 'hung', 'lost objects'], allocators(summary))
     return '\n'.join(lines)
 
