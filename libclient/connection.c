@@ -72,7 +72,7 @@ static int connection_error(int r, const ProtoReply *reply) {
                 return reply->error < 0 && reply->error >= -4095 ? reply->error : -EPROTO;
         if (r == -ENOTDIR || r == -ELOOP) /* on the way to the socket */
                 return -ENOENT;
-        if (r == -ENOBUFS) /* of sendmsg(); to callers it means that too many objects are pending */
+        if (r == -ENOBUFS) /* sendmsg() says so; to callers it would mean that too many objects are pending */
                 return -ENOMEM;
         if (r == -ETOOMANYREFS) /* this user has too many descriptors in messages on their way */
                 return -EMFILE;
