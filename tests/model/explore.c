@@ -43,7 +43,7 @@
 #include "tests/model/table.h"
 
 #define STACK_SIZE (64 << 10)
-#define DEPTH_MAX 4000
+#define DEPTH_MAX 8000
 #define LOOP "does not terminate: this state was met before on the way"
 #define STATES_MAX (UINT64_C(48) << 20)
 #define LOOKS_MAX 1000 /* steps and ends of a run after which the whole memory is looked at */

@@ -999,6 +999,12 @@ FAULTS = [
      'shm_evict_from(trie, &maps, &other) != trie)', '((void) maps, (void) other, false))'),
     ('evict: the largest map is emptied where its slabs have objects', 'meson:unit-map-evict/test_evict_beside_objects',
      'shm/map/evict.c', 'if (n_tries == OWN_TRY && ', 'if (n_tries > TRIES_MAX && '),
+    ('evict: the same, with deaths', 'map-evict/beside-objects', 'shm/map/evict.c', 'if (n_tries == OWN_TRY && ',
+     'if (n_tries > TRIES_MAX && '),
+    ('evict: an entry that goes in the fourth try is not noted', 'map-evict/beside-objects', 'shm/map/trie-change.c',
+     '''        if (old) {
+                r = shm_actor_note(''', '''        if (0) {
+                r = shm_actor_note('''),
     ('evict: a slot of one class is looked for in all slabs of another map',
      'meson:unit-map-evict-steps/test_evict_beside_other_keys', 'shm/map/evict.c',
      '|| !is_own;', '|| (0 && is_own);'),
@@ -1188,6 +1194,14 @@ FAULTS = [
      'return actor->mode == SHM_CACHE_SPARING && ', 'return 0 && '),
     ('search: the same, beside others', 'map-tight/put', 'shm/slab/search.c',
      'return actor->mode == SHM_CACHE_SPARING && ', 'return 0 && '),
+    ('search: the same, with fewer pieces', 'map-evict/short-tight-get', 'shm/slab/search.c',
+     'return actor->mode == SHM_CACHE_SPARING && ', 'return 0 && '),
+    ('put: free slabs are spared once in all, not once for each form of the leaf', 'map-evict/short-tight-get',
+     'shm/map/put.c', 'if (spare_slabs(actor, trie, leaf))', 'if (!leaf->is_short && spare_slabs(actor, trie, leaf))'),
+    ('put: a leaf whose value lacked memory is freed without its note', 'map-evict/short-tight-get', 'shm/map/put.c',
+     '        (void) shm_chain_free(actor, leaf);\n', '''        (void) shm_actor_unnote(actor, leaf);
+        (void) shm_chain_free(actor, leaf);
+'''),
     ('put: entries are evicted before fewer pieces are tried', 'meson:api-map-evict/test_map_evict_memory_short',
      'shm/map/put.c', 'if (*n_evicted == 0 && ', 'if (0 && '),
     ('put: entries are evicted, and fewer pieces would do', 'map-evict/short-get', 'shm/map/put.c',

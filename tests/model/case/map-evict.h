@@ -134,6 +134,26 @@ static void pre_short_last(void) {
         never_evict();
 }
 
+/*
+ * One slab is empty, and one slot for a head in fewer pieces is free in a slab of other objects. Such a head takes the
+ * empty slab, which is still in the set of slabs with slots for it, before that slot; then there is none for chunks.
+ */
+static void pre_short_tight(void) {
+        uint64_t heads[4];
+
+        init(&in_blocks_or_head, 4);
+        entry(0, 'o');
+        for (unsigned i = 0; i < 4; i++)
+                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_2, 0, NULL, &heads[i], NULL));
+        (void) chain_fill_up(0);
+        for (unsigned i = 0; i < 3; i++)
+                map_must(shm_object_free(&world_actors[1], heads[i]));
+        chain_n_others++;
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 0);
+        never_evict();
+        ready();
+}
+
 /* There is no room for either form. */
 static void pre_short_full(void) {
         entries_a_c(&in_three_or_two, 5);
@@ -348,13 +368,12 @@ static void t1_get_other(void) {
 }
 
 /* After a death a map is counted anew, or its count is right. */
-static void check_count(const ShmTrie *trie) {
+static void check_count(const ShmTrie *trie, uint32_t size) {
         ShmMapTotals totals;
 
         shm_map_totals(&world_arena, trie->map - 1, &totals);
         if (!shm_map_is_miscounted(&world_arena, trie->map - 1) &&
-            (totals.entries != (uint64_t) shm_map_count(trie) ||
-             totals.bytes != totals.entries * WORLD_SIZE_4))
+            (totals.entries != (uint64_t) shm_map_count(trie) || totals.bytes != totals.entries * size))
                 model_fail("map %u: %lu entries and %lu bytes are counted", trie->map,
                            (unsigned long) totals.entries, (unsigned long) totals.bytes);
 }
@@ -370,8 +389,8 @@ static char check_beside(unsigned dead) {
         chain_n_others += 1 + (a != 0);
         chain_check(3);
         chain_n_others = n_others;
-        check_count(&map_tries[MODEL_ACTORS_MAX]);
-        check_count(&others[MODEL_ACTORS_MAX]);
+        check_count(&map_tries[MODEL_ACTORS_MAX], WORLD_SIZE_4);
+        check_count(&others[MODEL_ACTORS_MAX], WORLD_SIZE_4);
         return (char) a;
 }
 
@@ -392,6 +411,81 @@ static void post_beside_get(unsigned dead) {
                 model_fail("put of b: %d, value %d, and the other's a %d", world.results[0], get(1), a);
         if (!(dead & 2) && world.results[1] != 0 && world.results[1] != 'o')
                 model_fail("get of the other's a: %d", world.results[1]);
+}
+
+/*
+ * The second map has most of the memory, but each of its entries is in a slab with another object. So when four of them
+ * are evicted, there is no slot for b yet, and a goes in the fourth try.
+ */
+#define N_BESIDE 5
+
+static void pre_beside_objects(void) {
+        static const char bytes[WORLD_SIZE_2 - 100];
+        uint64_t handle;
+
+        map_shape = MAP_SHRINKS;
+        init(&in_one, 1 + N_BESIDE);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 0);
+        other_init();
+        entry(0, 'o');
+        for (uint32_t i = 0; i < N_BESIDE; i++) {
+                const ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = sizeof(bytes) };
+                const ShmMapKey key = { "key", 3, (uint64_t) i << 58 };
+
+                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_2, 0, NULL, &handle, NULL));
+                shm_chain_room = 0;
+                map_must(shm_map_put(&world_actors[0], &others[MODEL_ACTORS_MAX], &key, &p, NULL));
+                shm_chain_room = CHAIN_ROOM;
+        }
+        shm_tally_flush(&world_actors[0]);
+        (void) chain_fill_up(0);
+        chain_n_others += 1 + 1 + N_BESIDE; /* root, node, objects */
+        ready();
+}
+
+static void t_nothing(void) {
+}
+
+/* Returns how many entries the second map has. */
+static ssize_t check_beside_objects(unsigned dead) {
+        unsigned n_others = chain_n_others;
+        ssize_t n;
+
+        map_repair(dead);
+        n = shm_map_count(&others[MODEL_ACTORS_MAX]);
+        chain_n_others += (unsigned) n;
+        chain_check(3);
+        chain_n_others = n_others;
+        check_count(&map_tries[MODEL_ACTORS_MAX], WORLD_SIZE_4);
+        check_count(&others[MODEL_ACTORS_MAX], WORLD_SIZE_2);
+        return n;
+}
+
+/* Three tries evict one, one and two entries of the second map. */
+static void post_beside_objects(unsigned dead) {
+        ssize_t n = check_beside_objects(dead);
+        char a = get(0), b = get(1);
+
+        if (n < 1)
+                model_fail("no entry of the other map is left");
+        if (dead & 1 ? (a != 0 && a != 'o') || (b != 0 && b != 'z')
+                     : world.results[0] != 0 || a != 0 || b != 'z')
+                model_fail("put of b: %d, a is %d, b is %d", world.results[0], a, b);
+}
+
+/* A delete that is under way, or died, holds the only slot: the put may find none. */
+static void post_beside_objects_delete(unsigned dead) {
+        (void) check_beside_objects(dead);
+        if (!(dead & 1) && world.results[0] != -ENOMEM && (world.results[0] != 0 || get(1) != 'z'))
+                model_fail("put of b: %d, value %d", world.results[0], get(1));
+        if (!(dead & 2) && (get(0) != 0 || (world.results[1] != 0 && world.results[1] != -ENOENT)))
+                model_fail("delete of a: %d, value %d", world.results[1], get(0));
+}
+
+static void post_beside_objects_get(unsigned dead) {
+        post_beside_objects(dead);
+        if (!(dead & 2) && world.results[1] != 0 && world.results[1] != 'o')
+                model_fail("get of a: %d", world.results[1]);
 }
 
 /* clang-format off */
@@ -434,5 +528,13 @@ static const ModelCase model_cases[] = {
           .post = post_beside_delete, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "beside-get", .pre = pre_beside, .actors = { t0_put_b, t1_get_other },
           .post = post_beside_get, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "short-tight-get", .pre = pre_short_tight, .actors = { t0_put_a, t1_get_a },
+          .post = post_short_last, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "beside-objects", .pre = pre_beside_objects, .actors = { t0_put_b, t_nothing },
+          .post = post_beside_objects, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "beside-objects-delete", .pre = pre_beside_objects, .actors = { t0_put_b, t1_delete_a },
+          .post = post_beside_objects_delete, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "beside-objects-get", .pre = pre_beside_objects, .actors = { t0_put_b, t1_get_a },
+          .post = post_beside_objects_get, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
 };
 /* clang-format on */
