@@ -176,7 +176,7 @@ void request_map_set(RequestContext *context, const ProtoRequest *request) {
         const Tslab__MapSet *set = request->map_set;
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__MapSetReply body = TSLAB__MAP_SET_REPLY__INIT;
-        MapInfos *infos;
+        MapInfos infos = {};
         ShmMapTotals totals;
         ShmTrie trie;
         uint32_t root;
@@ -188,18 +188,11 @@ void request_map_set(RequestContext *context, const ProtoRequest *request) {
                 refuse_map(context->session, context->id, set->map ?: "");
                 return;
         }
-        infos = malloc(sizeof(*infos));
-        if (!infos) {
-                request_refuse_memory(context->session, context->id);
-                return;
-        }
         trail_init(&trail, context);
         trail_log(&trail, "map", NULL, "changed options of map '%s'", set->map);
-        infos->n = 0;
         shm_map_totals(arena, root, &totals);
-        body.info = map_infos_add(infos, &trie, set->map, &totals);
+        body.info = map_infos_add(&infos, &trie, set->map, &totals);
         reply.body_case = TSLAB__REPLY__BODY_MAP_SET;
         reply.map_set = &body;
         session_send(context->session, context->id, &reply);
-        free(infos);
 }
