@@ -23,7 +23,7 @@ int samples_check(int fd) {
 
 bool samples_is_gone(const SamplesList *list, const Samples *samples) {
         for (const ClientWatch *c = list->clients->first; c; c = c->next)
-                if (c->index == samples->client && c->pid == samples->pid)
+                if (c->index == samples->client && c->pid == samples->pid && c->mark == samples->mark)
                         return c->dead;
         return true;
 }
@@ -38,7 +38,8 @@ static void drop_samples(Samples **link) {
 
 static void drop_earlier_samples(SamplesList *list, const Samples *about) {
         for (Samples **link = &list->first; *link; link = &(*link)->next)
-                if ((*link)->client == about->client && (*link)->pid == about->pid) {
+                if ((*link)->client == about->client && (*link)->pid == about->pid &&
+                    (*link)->mark == about->mark) {
                         drop_samples(link);
                         return;
                 }

@@ -22,7 +22,8 @@ typedef struct SamplesList {
 struct Samples {
         Samples *next;
         uint32_t client;
-        pid_t pid;
+        pid_t pid; /* 0: not known */
+        uint32_t mark; /* as in ClientWatch: the number of a client, or a process, is given anew */
         uid_t uid;
         char comm[16];
         uint32_t every;

@@ -26,6 +26,7 @@ static void keep_samples(RequestContext *context, uint32_t every) {
                 return;
         }
         about.client = session->client->index;
+        about.mark = session->client->mark;
         memcpy(about.comm, session->comm, sizeof(about.comm));
         r = samples_check(context->fds->fds[0]);
         if (r == 0)

@@ -384,6 +384,19 @@ class TestContainers(unittest.TestCase):
         reader.end()
         pool.check()
 
+    def test_samples_of_the_dead(self):
+        """They stay, and are not those of the client that has the same place in the table by now."""
+        pool = self.pool()
+        places = set()
+        for sampling, gone in (('1', [False]), ('1', [True, False]), ('0', [True, True])):
+            client = Client(pool, env={'TSLAB_SAMPLE': sampling})
+            client.do('open', 'alloc 1')
+            places.add(pool.clients()[0]['client'])
+            self.assertEqual([c['gone'] for c in pool.ctl('leaks')['clients']], gone)
+            client.kill()
+            pool.wait_clients(0)
+        self.assertEqual(len(places), 1)
+
     def test_kill_a_namespace(self):
         """Objects that it published stay; slots that it cached come back at once."""
         pool = self.pool()
