@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,10 +41,15 @@ void proto_arena_text(const uint64_t id[2], char ret_text[PROTO_ARENA_TEXT_SIZE]
 
 int proto_lock_read(int fd, char ret_pid[PROTO_PID_SIZE], char ret_arena[PROTO_ARENA_TEXT_SIZE]) {
         char text[64] = "";
+        const char *end;
 
         *ret_pid = *ret_arena = '\0';
         if (pread(fd, text, sizeof(text) - 1, 0) < 0)
                 return -errno;
-        (void) sscanf(text, "%11[0-9]\n%32[0-9a-f]", ret_pid, ret_arena);
+        (void) sscanf(text, "%11[0-9]", ret_pid);
+        end = strchr(text, '\n');
+        /* Behind the text of a daemon that was killed as it wrote, there may be more of the text before. */
+        if (end && strspn(end + 1, "0123456789abcdef") == PROTO_ARENA_TEXT_SIZE - 1)
+                (void) snprintf(ret_arena, PROTO_ARENA_TEXT_SIZE, "%s", end + 1);
         return 0;
 }

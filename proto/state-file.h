@@ -17,5 +17,8 @@ int proto_state_file(const char *dir, const char *pool, const char *suffix, char
 /* The id of an arena as text. */
 void proto_arena_text(const uint64_t id[2], char ret_text[PROTO_ARENA_TEXT_SIZE]);
 
-/* The file has two lines: the daemon's process id, and the id of its arena. "": none is there. 0 or -errno. */
+/*
+ * The file has two lines: the daemon's process id, and the id of its arena. "": none is there, or a part only. 0 or
+ * -errno.
+ */
 int proto_lock_read(int fd, char ret_pid[PROTO_PID_SIZE], char ret_arena[PROTO_ARENA_TEXT_SIZE]);

@@ -611,6 +611,44 @@ static void test_state_file(void **state) {
         assert_int_equal(unlink(loop), 0);
 }
 
+#define ARENA "0123456789abcdef0123456789abcdef"
+
+/* A part of an id is none: a daemon was killed before it cut the rest of a longer text off, or its disk was full. */
+static void test_lock_read(void **state) {
+        static const struct {
+                const char *text, *pid, *arena;
+        } locks[] = {
+                { "", "", "" },
+                { "12\n", "12", "" },
+                { "12\n\n", "12", "" },
+                { "12\n" ARENA "\n", "12", ARENA },
+                { "12\n" ARENA "\ndef\n", "12", ARENA }, /* over that of process 12345 */
+                { "7\n\n45\n\n", "7", "" }, /* over that of process 12345, which had no arena so far */
+                { "12\n0123456789abcdef", "12", "" },
+                { "12\n" ARENA "0\n", "12", "" },
+                { "1234567890123\n" ARENA "\n", "12345678901", ARENA },
+        };
+        char pid[PROTO_PID_SIZE], arena[PROTO_ARENA_TEXT_SIZE];
+        const Fixture *f = *state;
+        char path[40];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "%s/a.lock", f->dir);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); ++i) {
+                size_t n = strlen(locks[i].text);
+
+                assert_int_equal(ftruncate(fd, 0), 0);
+                assert_int_equal(pwrite(fd, locks[i].text, n, 0), n);
+                assert_int_equal(proto_lock_read(fd, pid, arena), 0);
+                assert_string_equal(pid, locks[i].pid);
+                assert_string_equal(arena, locks[i].arena);
+        }
+        assert_int_equal(proto_close(fd), -1);
+        assert_int_equal(unlink(path), 0);
+}
+
 #define TEST(_f) cmocka_unit_test_setup_teardown(_f, setup, teardown)
 
 int main(void) {
@@ -637,6 +675,7 @@ int main(void) {
                 TEST(test_path_too_long),
                 TEST(test_connect_backlog),
                 TEST(test_state_file),
+                TEST(test_lock_read),
                 cmocka_unit_test(test_pool_names),
                 cmocka_unit_test(test_socket_path),
         };
