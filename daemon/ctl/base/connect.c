@@ -252,20 +252,21 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply) {
         }
 }
 
-/* The socket was removed, or is another's by now. */
+/* The socket was removed, or is another's by now; or a daemon of an earlier build, which does not mark that, starts. */
 static CtlExit complain_hidden(const char *path, const char *trouble, pid_t pid) {
         char pool[PROTO_POOL_NAME_MAX + 1];
 
         connection_pool_name(pool, sizeof(pool), path);
         if (is_of_systemd(path))
                 return complain(
-                        "%s %s, though the daemon, process %d, lives; programs go on with the pool, and "
-                        "'systemctl restart tslabd@%s.socket' keeps the objects",
+                        "%s %s, though the daemon, process %d, lives. If it has just been started, try again in a "
+                        "moment; if not, 'systemctl restart tslabd@%s.socket' keeps the objects. Programs go on with "
+                        "the pool",
                         trouble, path, (int) pid, pool);
         return complain(
-                "%s %s, though the daemon, process %d, lives; programs go on with the pool. While one of the "
-                "daemon's user has it open, end that daemon, and go on with 'tslabd --pool %s --adopt PID' of that "
-                "program",
+                "%s %s, though the daemon, process %d, lives. If it has just been started, try again in a moment; if "
+                "not, programs go on with the pool. While one of the daemon's user has it open, end that daemon, "
+                "and go on with 'tslabd --pool %s --adopt PID' of that program",
                 trouble, path, (int) pid, pool);
 }
 

@@ -222,7 +222,8 @@ class Reach(Case):
         with open(f'{self.folder}/web.run', 'w+') as mark:
             for byte, command in enumerate((fcntl.F_OFD_SETLK, fcntl.F_SETLK)):
                 fcntl.fcntl(mark, command, struct.pack('hhqqi4x', fcntl.F_RDLCK, os.SEEK_SET, byte, 1, 0))
-            self.refused(1, [f'though the daemon, process {os.getpid()}, lives'], '--pool=web', 'status')
+            self.refused(1, [f'though the daemon, process {os.getpid()}, lives', 'just been started, try again'],
+                         '--pool=web', 'status')
 
     def test_hidden(self):
         """Somebody removed the socket of a daemon that lives: a second daemon would be refused."""
