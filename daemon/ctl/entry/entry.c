@@ -48,6 +48,9 @@ CtlExit entries_open(Entries *entries, const char *map, bool writes) {
         if (exit_code)
                 return exit_code;
         r = open_pool(entries, connection.path, writes);
+        if (r ==
+            -ECONNRESET) /* the daemon hung up, and the pool is not open: see connection_call_quietly() */
+                r = open_pool(entries, connection.path, writes);
         if (r == -EPROTONOSUPPORT)
                 return complain(
                         "the memory of the pool is of another format than this tslabctl, %s, knows: use the "

@@ -2,6 +2,7 @@
 daemon's loop hangs up as the loop goes on, and a daemon may end between question and answer.
 """
 
+import contextlib
 import os
 import socket
 import threading
@@ -24,10 +25,10 @@ def kind(request):
 
 
 class Between:
-    """Stands between tslabctl and a daemon. Hangs up on the first connection, in answer to its hello or to the next."""
+    """Stands between tslabctl and a daemon. Hangs up on one connection, in answer to its hello or to the next request."""
 
-    def __init__(self, path, real, at_hello=False, waits=False, every=False):
-        self.real, self.at_hello, self.waits, self.every = real, at_hello, waits, every
+    def __init__(self, path, real, at_hello=False, waits=False, every=False, which=1):
+        self.real, self.at_hello, self.waits, self.every, self.which = real, at_hello, waits, every, which
         self.n_connections = 0
         self.requests = []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -39,13 +40,18 @@ class Between:
         try:
             while True:
                 connection, _ = self.listener.accept()
-                self.n_connections += 1
-                self.serve(connection, self.every or self.n_connections == 1)
+                self.begin(connection)
         except OSError:
             pass                                # the test is over
 
+    def begin(self, connection):
+        self.n_connections += 1
+        hangs_up = self.every or self.n_connections == self.which
+        threading.Thread(target=self.serve, args=(connection, hangs_up), daemon=True).start()
+
     def serve(self, connection, hangs_up):
-        with connection, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as daemon:
+        # an OSError: tslabctl has seen enough
+        with connection, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as daemon, contextlib.suppress(OSError):
             daemon.connect(self.real)
             daemon.settimeout(wire.SECONDS)
             while request := connection.recv(65536):
@@ -123,6 +129,14 @@ class Again(Case):
             between = self.between(waits=True)
             self.text(*verb.split(), *self.pool)
             self.assertEqual(len(between.requests), 2, verb)
+
+    def test_entries(self):
+        """The library has a connection of its own, beside that of tslabctl."""
+        for verb in ('get m k', 'put m k v', 'delete m k', 'keys m'):
+            for at_hello in (False, True):
+                between = self.between(which=2, at_hello=at_hello)
+                self.refused(1, "there is no map 'm'", *verb.split(), *self.pool)
+                self.assertEqual(between.n_connections, 3, verb)
 
     def test_several(self):
         """tslabctl sends the requests that it had not sent yet over another connection."""
