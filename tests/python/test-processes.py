@@ -14,6 +14,7 @@ import sys
 import time
 import unittest
 import unittest.mock
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 import daemon  # noqa: E402
@@ -84,6 +85,32 @@ def churn_in_tasks(numbers, store, tell):
     asyncio.run(main())
 
 
+def make(cache):
+    cache.incr('made')
+    return os.urandom(random.choice((8, 80, 800, 5000)))
+
+
+def use_cache(cache, tell):
+    """Until it is killed. Tells the value of a key that others ask for, too, and how long the longest call took."""
+    lock, longest = cache.lock('lock'), 0
+
+    def timed(call, *arguments):
+        nonlocal longest
+        begin = time.monotonic()
+        result = call(*arguments)
+        longest = max(longest, time.monotonic() - begin)
+        return result
+
+    for _ in range(10 ** 9):
+        n = timed(cache.incr, 'steps')
+        timed(lock.acquire)
+        cache.set('locked', cache.get('locked', 0) + 1)
+        timed(lock.release)
+        value = timed(cache.get_or_compute, f'{n // 50}', lambda: make(cache))
+        timed(cache.set, f'put {n % 200}', value)
+        tell.send((n // 50, zlib.crc32(value), longest))
+
+
 class Own:
     """Subclasses with an __init__() and an attribute of their own."""
 
@@ -140,7 +167,7 @@ class OfAllKinds(unittest.TestCase):
         context, rng = multiprocessing.get_context(method), random.Random(SEED)
         sessions, n_told, before = {}, 0, self.steps()
         for _ in range(KILLS // 2):
-            pair = [self.victim(context, work) for _ in range(2)]
+            pair = [self.victim(context, work, self.numbers, self.store) for _ in range(2)]
             for victim, told in pair:
                 for name, i in self.kill(victim, told, rng):
                     sessions[name], n_told = i, n_told + 1
@@ -153,16 +180,47 @@ class OfAllKinds(unittest.TestCase):
         for begun, done in zip(before, self.steps()):
             self.assertTrue(n_told <= done - begun <= n_told + KILLS * n_at_once,
                             f'{n_told} told, {done - begun} done, seed {SEED}')
-        daemon.wait_for(lambda: self.daemon.ctl(TSLABCTL, 'stats')['clients'] <= 1)
-        check = self.daemon.ctl(TSLABCTL, 'check')
-        self.assertTrue(check['ok'], check)
+        self.check()
 
     def steps(self):
         return int(self.numbers[b'killed']), self.numbers.add(b'counter', 0)
 
-    def victim(self, context, work):
+    def kill_users_of_cache(self, method):
+        """Work under a lock is done by one process at a time, and a value is made once, but for the work that a victim was
+        at. No process waits for the 30 seconds after which a victim's claim ends by itself."""
+        context, rng = multiprocessing.get_context(method), random.Random(SEED)
+        cache = tslab.Cache(self.pool, method, dumps=pickle.dumps, loads=pickle.loads)
+        live, values, longest, n_told, n_killed = self.live_objects(), {}, 0, 0, KILLS + N_WORKERS
+        users = [self.victim(context, use_cache, cache) for _ in range(N_WORKERS)]
+        for i in range(n_killed):
+            for key, value, seconds in self.kill(*users.pop(rng.randrange(len(users))), rng):
+                self.assertEqual(values.setdefault(key, value), value, f'key {key} had two values, seed {SEED}')
+                longest, n_told = max(longest, seconds), n_told + 1
+            if i < KILLS:
+                users.append(self.victim(context, use_cache, cache))
+        self.assertLess(longest, 15)
+        for name in 'steps', 'locked':
+            self.assertTrue(n_told <= cache.get(name) <= n_told + n_killed,
+                            f'{name}: {n_told} told, {cache.get(name)} done, seed {SEED}')
+        self.assertTrue(len(values) <= cache.get('made') <= len(values) + n_killed,
+                        f'{len(values)} values, {cache.get("made")} made, seed {SEED}')
+        self.check()
+        cache.clear()
+        self.assertEqual(len(cache), 0)
+        daemon.wait_for(lambda: self.live_objects() == live)
+
+    def live_objects(self):
+        """Counts values. The index is in another epoch."""
+        return self.pool.epoch_stats(self.pool.epoch_current()).live_objects
+
+    def check(self):
+        daemon.wait_for(lambda: self.daemon.ctl(TSLABCTL, 'stats')['clients'] <= 1)
+        check = self.daemon.ctl(TSLABCTL, 'check')
+        self.assertTrue(check['ok'], check)
+
+    def victim(self, context, work, *arguments):
         told, tell = context.Pipe(duplex=False)
-        victim = context.Process(target=work, args=(self.numbers, self.store, tell))
+        victim = context.Process(target=work, args=(*arguments, tell))
         victim.start()
         tell.close()
         return victim, told
@@ -193,6 +251,10 @@ class OfAllKinds(unittest.TestCase):
     def test_tasks_and_kills(self):
         self.kill_workers('fork', churn_in_tasks, N_TASKS)
         self.kill_workers('spawn', churn_in_tasks, N_TASKS)
+
+    def test_users_of_a_cache_are_killed(self):
+        for method in 'fork', 'forkserver', 'spawn':
+            self.kill_users_of_cache(method)
 
     def test_tasks_of_a_process_share_a_pool(self):
         with multiprocessing.get_context('spawn').Pool(2) as workers:

@@ -51,7 +51,7 @@ class Count:
 class MapStats:
     """A map."""
 
-    entries: int                # expired ones, too, until their memory goes back
+    entries: int                # expired ones, too, until their memory goes back, and claims
     bytes: int                  # memory of the entries, without the index
     hits: int                   # gets of threads that have allocated or freed; misses are of these, too
     misses: int
