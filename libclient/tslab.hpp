@@ -12,7 +12,7 @@
  *      std::pmr::list<int> numbers(&memory);       (of this process and its forked children)
  *
  *      tslab_cxx::map pages(pool, "pages");
- *      pages.put("/", page, 60s);
+ *      pages.put("/", render(), 60s);
  *      std::optional<std::string> page = pages.get("/");
  *      std::string other = pages.get_or_compute("/other", render, 60s);
  *
@@ -56,6 +56,13 @@ template <typename Result> Result check(Result result, const char *call, std::st
         if (result < 0)
                 throw error(static_cast<int>(-result), name.empty() ? call : call + (" of '" + std::string(name) + "'"));
         return result;
+}
+
+/* Returns the name of a root or a map as C has it. Throws EINVAL if it has a NUL: in C it would be another name. */
+inline const char *c_name(const std::string &name, const char *call) {
+        if (name.find('\0') != std::string::npos)
+                throw error(EINVAL, std::string(call) + " of a name with a NUL");
+        return name.c_str();
 }
 
 /*
@@ -173,7 +180,7 @@ class pool {
         /* Returns a root, or an empty handle. The object stored under the name has to be a T. */
         template <typename T> handle<T> root(const std::string &name) const {
                 tslab_handle raw = 0;
-                int r = tslab_root_get(raw_, name.c_str(), &raw);
+                int r = tslab_root_get(raw_, c_name(name, "tslab_root_get"), &raw);
 
                 if (r != -ENOENT)
                         check(r, "tslab_root_get", name);
@@ -183,7 +190,7 @@ class pool {
         /* Sets a root if it is `expected` (empty: absent). Returns whether it was. */
         template <typename T>
         bool set_root(const std::string &name, handle<T> expected, handle<T> h) {
-                int r = tslab_root_set(raw_, name.c_str(), expected.raw(), h.raw());
+                int r = tslab_root_set(raw_, c_name(name, "tslab_root_set"), expected.raw(), h.raw());
 
                 return r != -EAGAIN && check(r, "tslab_root_set", name) == 0;
         }
@@ -319,7 +326,7 @@ class map {
 
         map(const pool &pool, const std::string &name, const tslab_map_options *options = nullptr)
             : name_(name) {
-                checked(tslab_map_open(&raw_, pool.raw(), name.c_str(), options), "tslab_map_open");
+                checked(tslab_map_open(&raw_, pool.raw(), c_name(name, "tslab_map_open"), options), "tslab_map_open");
         }
         map(map &&other) noexcept : name_(std::move(other.name_)), raw_(std::exchange(other.raw_, nullptr)) {}
         map &operator=(map &&other) noexcept {

@@ -94,6 +94,21 @@ void test_what() {
         CHECK(what_of([&] { (void) p.root<Session>(""); }) == "tslab_root_get: Invalid argument");
 }
 
+/* In C, a NUL ends a name, which would then be that of another root or map. */
+void test_names_with_a_nul() {
+        const std::string name("it\0x", 4);
+        pool p = pool::create();
+        handle<Session> h = p.make<Session>();
+        tslab_cxx::map map(p, "it");
+
+        CHECK(p.set_root("it", {}, h));
+        CHECK(what_of([&] { (void) p.root<Session>(name); }) ==
+              "tslab_root_get of a name with a NUL: Invalid argument");
+        CHECK(error_of([&](pool &q) { q.set_root(name, h, {}); }, p) == EINVAL);
+        CHECK(error_of([&](pool &q) { tslab_cxx::map(q, name); }, p) == EINVAL);
+        CHECK(p.root<Session>("it") == h);
+}
+
 void test_objects() {
         pool p = pool::create();
         handle<Session> h = p.make<Session>(7, 70), none;
@@ -407,6 +422,7 @@ void test_get_or_compute_in_full_map() {
 
 int main() {
         test_what();
+        test_names_with_a_nul();
         test_objects();
         test_construction_that_throws();
         test_full();
