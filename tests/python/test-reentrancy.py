@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 import unittest
+import unittest.mock
 
 import tslab
 
@@ -104,6 +105,51 @@ class Reading(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(failures, [])
+
+
+class Closing(unittest.TestCase):
+    """Another thread closes a pool or a map in the middle of a call."""
+
+    def call_and_close(self, where, call):
+        """The call's result, of a pool that is closed when the call looks whether libtslab returned an error."""
+        pool = tslab.create(size=16 << 20)
+        handle = pool.put(b'x' * 100)
+
+        def close(result, *_):
+            pool.close()
+            return result
+
+        with unittest.mock.patch(f'tslab.{where}.check', close):
+            return call(pool, handle)
+
+    def test_pool_while_a_view_is_made(self):
+        """The view keeps the memory of the pool."""
+        for call in tslab.Pool.get, lambda pool, _: pool.alloc(100)[1]:
+            view = self.call_and_close('pool', call)
+            view[:] = b'y' * len(view)
+            self.assertEqual(bytes(view), b'y' * len(view))
+
+    def test_pool_while_a_map_is_opened(self):
+        map_ = self.call_and_close('map', lambda pool, _: tslab.Map(pool, 'm'))
+        self.assertRaises(tslab.ClosedError, map_.get, b'a')
+
+    def test_near_pool_while_it_is_opened(self):
+        near = self.call_and_close('near', lambda pool, _: tslab.near._Opened(pool, 'n'))
+        self.assertIsNotNone(near.owner)
+
+    def test_map_while_it_is_looked_at(self):
+        map_ = tslab.Map(tslab.create(size=16 << 20), 'm')
+        map_[b'a'] = b'1'
+
+        class Pool:
+            @property
+            def closed(self):
+                map_.close()
+                return False
+
+        with unittest.mock.patch.object(map_, 'pool', Pool()):
+            self.assertEqual(map_.get(b'a'), b'1')
+            self.assertRaises(tslab.ClosedError, map_.get, b'a')
 
 
 class Limit(Exception):
@@ -250,6 +296,7 @@ class Exceptions(unittest.TestCase):
         self.check_is_left(lock, lock.release, lock.locked)
 
     def test_create_leaves_no_pool(self):
+        gc.collect()
         descriptors = len(os.listdir('/proc/self/fd'))
         for _ in self.exceptions(lambda: tslab.create(size=1 << 20, threads=8)):
             gc.collect()

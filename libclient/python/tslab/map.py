@@ -126,12 +126,12 @@ class Map(MutableMapping[bytes, bytes]):
         except OverflowError as e:
             raise ValueError(f'out of range: limit_bytes={limit_bytes}, value_max={value_max}, stale={stale}') from e
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
-        native = ffi.new('struct tslab_map **')
-        check(lib.tslab_map_open(native, pool._pool, c_string(name, 'the name of a map'), options),
+        owner, native = pool._pool, ffi.new('struct tslab_map **')
+        check(lib.tslab_map_open(native, owner, c_string(name, 'the name of a map'), options),
               f'map {name!r}' + (f' with limit_bytes={limit_bytes}' if limit_bytes else ''))
         self.pool, self.name = pool, name
         self._options = {'ttl': ttl, 'limit_bytes': limit_bytes, 'value_max': value_max, 'stale': stale, 'evict': evict}
-        self._owner = pool._native          # it must not go before the map
+        self._owner = owner                 # it must not go before the map
         self._native: Optional[Any] = ffi.gc(native[0], lib.tslab_map_close)
         self.size_max: int = lib.tslab_map_size_max(self._native)
         self._buffers = Buffers()
@@ -146,9 +146,10 @@ class Map(MutableMapping[bytes, bytes]):
 
     @property
     def _map(self) -> Any:
-        if self._native is None or self.pool.closed:
+        native = self._native
+        if native is None or self.pool.closed:
             raise ClosedError(errno.EBADF, 'the map was closed')
-        return self._native
+        return native
 
     def close(self) -> None:
         """Closes the map in this process; it stays in the pool."""

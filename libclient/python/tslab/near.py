@@ -42,11 +42,11 @@ def _check_engine(engine: Any) -> None:
 
 class _Opened:
     def __init__(self, pool: Pool, name: str) -> None:
-        native = ffi.new('struct tslab_near **')
-        check(lib.tslab_near_open(native, pool._pool, c_string(name, 'the name of a near cache'), ffi.NULL),
+        owner, native = pool._pool, ffi.new('struct tslab_near **')
+        check(lib.tslab_near_open(native, owner, c_string(name, 'the name of a near cache'), ffi.NULL),
               f'near cache {name!r}')
         self.pool = pool
-        self.owner = pool._native           # it must not go before the near cache
+        self.owner = owner                  # it must not go before the near cache
         self.near = ffi.gc(native[0], lib.tslab_near_close)
 
 

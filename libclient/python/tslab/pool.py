@@ -112,22 +112,17 @@ class Pool:
 
     # Objects
 
-    def _free_lost(self, found: Any) -> None:
-        """For an exception, as of a signal handler, that keeps an object's handle from the caller."""
-        if found.handle:
-            lib.tslab_free(self._pool, found.handle)
-
     def _alloc(self, size: int, epoch: int, pending: bool) -> Tuple[int, memoryview]:
-        found = ffi.new(_FOUND)
+        pool, found = self._pool, ffi.new(_FOUND)
         try:
-            check(lib.alloc_object(self._pool, size, epoch, pending, found), f'allocating {size} bytes')
-            return found.handle, self._view(found)
+            check(lib.alloc_object(pool, size, epoch, pending, found), f'allocating {size} bytes')
+            return found.handle, self._view(pool, found)
         except BaseException:
-            self._free_lost(found)
+            _free_lost(pool, found)
             raise
 
-    def _view(self, found: Any) -> memoryview:
-        kept = _owning(found.object, self._native)      # it stays mapped until the last view is gone
+    def _view(self, pool: Any, found: Any) -> memoryview:
+        kept = _owning(found.object, pool)      # it stays mapped until the last view is gone
         view = memoryview(ffi.buffer(kept, found.size)).cast('B')
         return view.toreadonly() if self._reader else view
 
@@ -176,21 +171,22 @@ class Pool:
     def put(self, data: Bytes, epoch: int = EPOCH_CURRENT) -> int:
         """Allocates an object that begins with `data`, and returns its handle. A process that is killed in here leaves
         nothing behind, nor does an exception. Errors as alloc()."""
-        data, found = raw(data), ffi.new(_FOUND)
+        data, pool, found = raw(data), self._pool, ffi.new(_FOUND)
         try:
-            check(lib.put_object(self._pool, data, len(data), epoch, found), f'allocating {len(data)} bytes')
+            check(lib.put_object(pool, data, len(data), epoch, found), f'allocating {len(data)} bytes')
             return int(found.handle)
         except BaseException:
-            self._free_lost(found)
+            _free_lost(pool, found)
             raise
 
     def get(self, handle: int) -> memoryview:
         """Returns an object's memory, as large as its class; not a copy. The view is good until somebody frees the
         handle; later it may show another object. In a pool opened as a reader it is read-only. StaleError: the handle
         names no live object. Needs no record, so a forked child need not attach."""
-        found = lib.get_object(self._pool, handle)
+        pool = self._pool
+        found = lib.get_object(pool, handle)
         check(found.error, 'an object')
-        return self._view(found)
+        return self._view(pool, found)
 
     def read(self, handle: int) -> bytes:
         """A copy of an object, made while it was live; as large as its class. StaleError."""
@@ -360,6 +356,12 @@ def _new_pool() -> Any:
     """Room for a pool, which is closed when the room goes: also if an exception, as of a signal handler, comes right
     after the call that opens it."""
     return ffi.gc(ffi.new('struct tslab **'), lib.close_opened)
+
+
+def _free_lost(pool: Any, found: Any) -> None:
+    """For an exception, as of a signal handler, that keeps an object's handle from the caller."""
+    if found.handle:
+        lib.tslab_free(pool, found.handle)
 
 
 def _owning(pointer: Any, owner: Any) -> Any:
