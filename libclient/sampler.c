@@ -23,12 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/samples.h"
+#include "shm/arena/arena.h"
 #include "shm/arena/clock.h"
-#include "shm/arch/descriptor.h"
 #include "shm/cache/object.h"
 
 #define PROBES 16U
@@ -233,9 +232,8 @@ static Sampler *sampler_new(uint64_t every) {
         s->every = every;
         s->random = 1;
         s->file = MAP_FAILED;
-        s->fd = shm_descriptor_above_streams(memfd_create("tslab-samples", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-        if (s->fd >= 0 && fchmod(s->fd, 0600) == 0 && ftruncate(s->fd, sizeof(SamplesFile)) == 0 &&
-            fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+        s->fd = -1;
+        if (shm_arena_memfd("tslab-samples", sizeof(SamplesFile), F_SEAL_SHRINK | F_SEAL_GROW, &s->fd) == 0)
                 s->file = mmap(NULL, sizeof(SamplesFile), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
         if (s->file == MAP_FAILED || madvise(s->file, sizeof(SamplesFile), MADV_DONTFORK) < 0)
                 return sampler_free(s);

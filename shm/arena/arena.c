@@ -106,29 +106,34 @@ static bool exceeds_file_limit(uint64_t size) {
         return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur;
 }
 
-static int make_memfd(const char *pool, uint64_t size, int *ret) {
-        char name[64] = "tslab";
+int shm_arena_memfd(const char *name, uint64_t size, int seals, int *ret_fd) {
         int fd, r;
 
         if (exceeds_file_limit(size))
                 return -EFBIG;
-        if (pool) {
-                strcat(name, ":");
-                strncat(name, pool, SHM_POOL_NAME_SIZE);
-        }
         fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return -errno;
         fd = shm_descriptor_above_streams(fd);
         if (fd < 0)
                 return fd;
-        if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t) size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+        if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t) size) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0) {
                 r = -errno;
                 close(fd);
                 return r;
         }
-        *ret = fd;
+        *ret_fd = fd;
         return 0;
+}
+
+static int make_memfd(const char *pool, uint64_t size, int *ret) {
+        char name[64] = "tslab";
+
+        if (pool) {
+                strcat(name, ":");
+                strncat(name, pool, SHM_POOL_NAME_SIZE);
+        }
+        return shm_arena_memfd(name, size, SEALS, ret);
 }
 
 /* All epochs are open, in era 1; epoch 0 is current. */

@@ -61,8 +61,14 @@ enum {
 int shm_cpu_check(void);
 
 /*
+ * Makes a memfd of mode 0600 and of a size that stays. `seals`: as of fcntl(F_ADD_SEALS). -EFBIG: it would be larger
+ * than RLIMIT_FSIZE; or another errno of the kernel.
+ */
+int shm_arena_memfd(const char *name, uint64_t size, int seals, int *ret_fd);
+
+/*
  * Makes an arena in a fresh, sealed memfd of mode 0600 and maps it. `pool` may be NULL.
- * -EINVAL (geometry), -ENOMEM, -EOPNOTSUPP, or another errno of the kernel.
+ * -EINVAL (geometry), -ENOMEM, -EOPNOTSUPP, or an error of shm_arena_memfd().
  */
 int shm_arena_create(ShmArena *arena, const ShmGeometry *geometry, const char *pool);
 

@@ -5,6 +5,7 @@
 
 import ctypes
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -135,6 +136,17 @@ class Leaks(VerbTest):
         for value in ('0', '-1', 'x', '1x', '', '99999999999999999999'):
             client = self.client(TSLAB_SAMPLE=value)
             client.do('session 100 10')
+        self.assertEqual(self.leaks()['clients'], [])
+
+    def test_file_limit(self):
+        """A client that may make no file so large goes on without samples."""
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, usual[1]))
+        try:
+            client = self.client(TSLAB_SAMPLE='1')
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        client.do('session 100 10')
         self.assertEqual(self.leaks()['clients'], [])
 
     def test_dead(self):
