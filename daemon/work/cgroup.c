@@ -15,12 +15,15 @@
 typedef struct Hierarchy {
         const char *mount;
         const char *limit_file, *usage_file;
+        const char *cache_line; /* pages of files that nobody used lately, in memory.stat */
 } Hierarchy;
 
 /* If both hierarchies are mounted, the unified one has a mount point of its own. */
-static const Hierarchy v1 = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" };
-static const Hierarchy v2 = { "/sys/fs/cgroup", "memory.max", "memory.current" };
-static const Hierarchy v2_hybrid = { "/sys/fs/cgroup/unified", "memory.max", "memory.current" };
+static const Hierarchy v1 = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                              "\ntotal_inactive_file " };
+static const Hierarchy v2 = { "/sys/fs/cgroup", "memory.max", "memory.current", "\ninactive_file " };
+static const Hierarchy v2_hybrid = { "/sys/fs/cgroup/unified", "memory.max", "memory.current",
+                                     "\ninactive_file " };
 
 static int read_file(const char *path, char *buffer, size_t size) {
         _cleanup_(proto_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -54,6 +57,23 @@ static int64_t room_size(const CgroupRoom *room) {
         return room->used < room->limit ? room->limit - room->used : 0;
 }
 
+static uint64_t read_cache_size(const Hierarchy *h, const char *dir) {
+        char path[PATH_MAX], text[8192] = "\n", *line;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/memory.stat", dir) >= sizeof(path) ||
+            read_file(path, text + 1, sizeof(text) - 1) < 0)
+                return 0;
+        line = strstr(text, h->cache_line);
+        return line ? strtoull(line + strlen(h->cache_line), NULL, 10) : 0;
+}
+
+/* Near its limit a cgroup may be full of pages of files, which the kernel drops before it refuses memory. */
+static void leave_out_cache(CgroupRoom *room, const Hierarchy *h, const char *dir) {
+        uint64_t cache = room_size(room) <= CGROUP_MARGIN_SIZE ? read_cache_size(h, dir) : 0;
+
+        room->used = cache < (uint64_t) room->used ? room->used - (int64_t) cache : 0;
+}
+
 /* Looks at one cgroup. In v1, a cgroup without a limit has one that no machine can reach. */
 static void look_at_cgroup(CgroupRoom *room, const Hierarchy *h, const char *dir, size_t base, bool whole) {
         CgroupRoom here = {};
@@ -64,6 +84,8 @@ static void look_at_cgroup(CgroupRoom *room, const Hierarchy *h, const char *dir
                 return;
         here.limit = (int64_t) limit;
         here.used = (int64_t) used;
+        if (!whole)
+                leave_out_cache(&here, h, dir);
         if (room->limit != INT64_MAX && room_size(&here) >= room_size(room))
                 return;
         proto_text_clean(here.path, sizeof(here.path), dir[base] ? dir + base : "/");

@@ -15,7 +15,7 @@
 /* The cgroup that leaves the least memory, of all that this process is in. */
 typedef struct CgroupRoom {
         int64_t limit; /* INT64_MAX: there is none that this process can see */
-        int64_t used;
+        int64_t used; /* near the limit, without pages of files that nobody used lately */
         char path
                 [CGROUP_PATH_SIZE]; /* from the mount point on, "/" for the cgroup there; cut if it is too long */
 } CgroupRoom;

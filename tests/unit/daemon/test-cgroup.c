@@ -116,6 +116,21 @@ static void test_cgroup_headroom_used_up(void **state) {
         assert_int_equal(cgroup_headroom(root), 0);
 }
 
+/* The kernel drops pages of files that nobody used lately before it refuses memory. */
+static void test_cgroup_headroom_cache(void **state) {
+        put("/proc/self/cgroup", "4:memory:/x\n0::/a\n");
+        put_v2("/sys/fs/cgroup", "/a", "104857600\n", 99 * MIB);
+        put("/sys/fs/cgroup/a/memory.stat",
+            "anon 1\ninactive_anon 7\ninactive_file 52428800\nactive_file 9\n");
+        assert_int_equal(cgroup_headroom(root), 51 * MIB - CGROUP_MARGIN_SIZE);
+        put_v1("/x", "104857600\n", 99 * MIB);
+        put("/sys/fs/cgroup/memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 20971520\n");
+        assert_int_equal(cgroup_headroom(root), 21 * MIB - CGROUP_MARGIN_SIZE);
+        /* More than is used: the figures are not of one moment. */
+        put("/sys/fs/cgroup/memory/x/memory.stat", "total_inactive_file 209715200\n");
+        assert_int_equal(cgroup_headroom(root), 51 * MIB - CGROUP_MARGIN_SIZE);
+}
+
 /* v1 has a limit on the root, too, and says "none" by a large number. */
 static void test_cgroup_headroom_v1(void **state) {
         put("/proc/self/cgroup", "9:name=systemd:/x\n5:cpu,memory:/x/y\n3:memoryless:/z\n");
@@ -191,7 +206,7 @@ int main(void) {
                 TEST(test_cgroup_find_room),         TEST(test_cgroup_headroom_used_up),
                 TEST(test_cgroup_headroom_v1),       TEST(test_cgroup_headroom_hybrid),
                 TEST(test_cgroup_headroom_nonsense), TEST(test_cgroup_limit),
-                TEST(test_cgroup_pressure_path),
+                TEST(test_cgroup_pressure_path),     TEST(test_cgroup_headroom_cache),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
