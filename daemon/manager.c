@@ -323,6 +323,8 @@ int manager_new(Manager **ret_manager, Options *options) {
                 r = takeover_resume(&manager->clients, manager->maintainer, &manager->passed);
                 if (r < 0)
                         log_error(LOG_ERR, r, "could not take up the clients of pool %s", options->pool);
+                else
+                        trimmer_begin(manager->trimmer);
         }
         if (r == 0)
                 passed_drop_clients(&manager->passed);

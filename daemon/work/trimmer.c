@@ -6,6 +6,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/work/cgroup.h"
 #include "shm/slab/pages.h"
 
 #define TRIM_SLICE 4096U /* budget of a slice: see shm/slab/pages.h */
@@ -23,7 +24,8 @@ struct Trimmer {
         ShmSurplus surplus; /* the second stage of that pass */
         enum { TRIM_SLABS, TRIM_SURPLUS, TRIM_ANSWERS } stage;
         bool background; /* a background pass is under way */
-        bool pressed; /* memory is short: the background pass retains nothing */
+        bool pressed; /* memory is short: the background pass retains `n_spared` slabs only */
+        uint32_t n_spared;
         ShmTrim trim; /* the background pass */
 };
 
@@ -34,7 +36,7 @@ static uint32_t n_retained(const Trimmer *trimmer) {
         uint32_t high = reserve_high(trimmer->reserve);
 
         if (trimmer->pressed)
-                return 0;
+                return trimmer->n_spared;
         if (retained < high)
                 retained = high;
         return retained < pool->arena.n_slabs ? (uint32_t) retained : pool->arena.n_slabs;
@@ -139,19 +141,48 @@ void trimmer_start(Trimmer *trimmer, TrimJob *job) {
         task_wake(&trimmer->task);
 }
 
+static void begin_pressed_pass(Trimmer *trimmer, uint32_t n_spared) {
+        trimmer->pressed = true;
+        trimmer->n_spared = n_spared;
+        begin_background_pass(trimmer);
+}
+
 void trimmer_press(Trimmer *trimmer) {
         reserve_sleep(trimmer->reserve);
-        trimmer->pressed = true;
-        begin_background_pass(trimmer);
+        begin_pressed_pass(trimmer, 0);
+}
+
+/*
+ * Slabs whose pages are to leave a cgroup, so that its limit leaves the margin again. Most limits leave it, as nobody
+ * commits beyond; but a limit may be lowered, and the kernel kills the daemon where nothing is left for it. Half the
+ * margin, so that a few pages more or less begin no pass.
+ */
+static uint32_t n_over_limit(void) {
+        CgroupRoom room;
+        int64_t left;
+
+        cgroup_find_room(&room, "");
+        left = room.limit - room.used;
+        return left < CGROUP_MARGIN_SIZE / 2 ? (uint32_t) ((CGROUP_MARGIN_SIZE - left) / SHM_SLAB_SIZE) : 0;
 }
 
 /* Begins at an eighth above the retained size: a pool at that size would otherwise drop and commit in turn. */
 void trimmer_tick(Trimmer *trimmer) {
+        uint32_t n_free = reserve_n_free(trimmer->reserve), over = n_free > 0 ? n_over_limit() : 0;
         uint64_t retained = n_retained(trimmer);
 
-        if (trimmer->background || reserve_n_free(trimmer->reserve) <= retained + retained / 8)
+        if (trimmer->background)
                 return;
-        begin_background_pass(trimmer);
+        if (over > 0)
+                begin_pressed_pass(trimmer, n_free > over ? n_free - over : 0);
+        else if (n_free > retained + retained / 8)
+                begin_background_pass(trimmer);
+}
+
+void trimmer_begin(Trimmer *trimmer) {
+        trimmer_tick(trimmer);
+        while (trimmer->pressed)
+                trim_background(trimmer);
 }
 
 int trimmer_new(Trimmer **ret_trimmer, Pool *pool, Maintainer *maintainer, Reserve *reserve) {

@@ -32,3 +32,8 @@ void trimmer_start(Trimmer *trimmer, TrimJob *job);
 /* Memory is short: gives back all that is free now, in the background. */
 void trimmer_press(Trimmer *trimmer);
 void trimmer_tick(Trimmer *trimmer);
+/*
+ * For a daemon that has taken a pool up: a tick and its pass at once. The last daemon may have been killed at the limit
+ * of a cgroup, and this one needs room before it serves.
+ */
+void trimmer_begin(Trimmer *trimmer);

@@ -44,3 +44,41 @@ kills = [p for p in counts if 'oom_kill 0' not in p.read_text()]
 expect(not kills, f'killed for memory: {kills}')
 other.end()
 full.end()
+
+# A limit that is lowered to all that is used: free memory goes back, and the daemon has room to serve more clients.
+settings('lowered', 'TSLAB_SIZE=128M', 'TSLAB_RETAIN=64M')
+start('lowered')
+churn = Client('churn', 'lowered', 40 << 20)
+churn.wait_for('ready')
+used = next(p for name in ('memory.usage_in_bytes', 'memory.current') for p in pathlib.Path('/sys/fs/cgroup').rglob(name)
+            if p.parent.name == 'tslab-lowered.slice')
+before = int(used.read_text())
+sh('systemctl', 'set-property', '--runtime', 'tslab-lowered.slice', f'MemoryMax={before}')
+wait_for(lambda: int(used.read_text()) < before - (4 << 20), 'free memory goes back')
+clients = [Client('hold', 'lowered', 10) for _ in range(60)]
+for client in clients:
+    client.wait_for('ready')
+expect(show('lowered', 'NRestarts') == '0', 'the daemon lives')
+expect(ctl_json('lowered', 'stats')['retained_bytes'] > 16 << 20, 'no more than needed was given back')
+for client in clients:
+    client.end()
+
+churn.end()
+
+# Clients that come before that cost a daemon its life, but not one after another.
+settings('again', 'TSLAB_SIZE=256M')
+start('again')
+keeper = Client('hold', 'again', 300_000)
+keeper.wait_for('ready')
+time.sleep(1)
+used = next(used.parent.parent.rglob('tslab-again.slice')) / used.name
+sh('systemctl', 'set-property', '--runtime', 'tslab-again.slice', f'MemoryMax={used.read_text().strip()}')
+clients = [Client('hold', 'again', 10) for _ in range(60)]
+for client in clients:
+    client.line()
+wait_for(lambda: sh('tslabctl', '--pool', 'again', 'status', '--check', check=False)[0] == 0, 'a daemon that lives', 10)
+expect(ctl_json('again', 'stats')['live_objects'] >= 300_000, 'no object is lost')
+for client in clients:
+    client.process.kill()
+    client.process.wait()
+keeper.process.kill()
