@@ -43,6 +43,8 @@ void request_watch(RequestContext *context, const ProtoRequest *request) {
 int requests_init(Requests *requests) {
         int r = counter_new(&requests->counter, requests);
 
+        if (r == 0)
+                r = map_sizer_new(&requests->sizer, requests);
         return r < 0 ? r : checker_new(&requests->checker, requests->pool);
 }
 
@@ -51,7 +53,7 @@ void requests_deinit(Requests *requests) {
         requests->counter = counter_free(requests->counter);
         map_jobs_free(requests);
         close_looks_free(requests);
-        maps_jobs_free(requests);
+        requests->sizer = map_sizer_free(requests->sizer);
 }
 
 static const struct RequestType *find_type(uint32_t body) {

@@ -24,102 +24,138 @@ enum {
         SET_EVICT = 16,
 };
 
-struct MapsJob {
-        Requests *requests;
-        MapsJob *next;
+typedef struct MapsJob {
+        QueueLink link;
         Call call;
-        Task task;
         char wanted[PROTO_MAP_NAME_MAX + 1]; /* "": all */
-        uint32_t root; /* index of the root whose map is next, or is measured now */
+} MapsJob;
+
+/* One walk over the indexes serves all requests that came before it. */
+struct MapSizer {
+        const Requests *requests;
+        Task task;
+        Queue waiting; /* MapsJob: for the next walk */
+        Queue served; /* MapsJob: by the walk that is under way, or has just ended */
+        uint32_t root; /* index of the root whose map is measured next; SHM_ROOTS_MAX: none is left */
         ShmTrieSize size; /* the size of that map so far */
         MapInfos infos;
 };
 
-static void maps_job_free(MapsJob *job) {
-        MapsJob **at = &job->requests->sizes;
+static void end_maps_job(Queue *queue) {
+        MapsJob *job = queue_take(queue);
 
-        while (*at != job)
-                at = &(*at)->next;
-        *at = job->next;
         call_close(&job->call);
-        task_deinit(&job->task);
         free(job);
 }
 
-void maps_jobs_free(Requests *requests) {
-        while (requests->sizes)
-                maps_job_free(requests->sizes);
+static bool is_map_wanted(const MapSizer *sizer, const char *name) {
+        for (const QueueLink *link = sizer->served.first; link; link = link->next) {
+                const MapsJob *job = (const MapsJob *) (const void *) link;
+
+                if (!*job->wanted || !strcmp(job->wanted, name))
+                        return true;
+        }
+        return false;
 }
 
-static bool is_wanted_map(const char *wanted, const char *name) {
-        return !*wanted || !strcmp(wanted, name);
+static void begin_size_walk(MapSizer *sizer) {
+        queue_move_all(&sizer->served, &sizer->waiting);
+        sizer->root = 0;
+        sizer->size = (ShmTrieSize){};
+        sizer->infos.n = 0;
 }
 
 /* One slice of a map, or a root that names none. */
-static void measure_map(MapsJob *job) {
-        Pool *pool = job->requests->pool;
+static void measure_map(MapSizer *sizer) {
+        Pool *pool = sizer->requests->pool;
         char name[PROTO_MAP_NAME_MAX + 1];
         ShmMapTotals totals;
         ShmTrie trie;
 
-        if (map_info_open(&pool->arena, job->root, name, &trie) && is_wanted_map(job->wanted, name)) {
-                if (!shm_trie_size_step(&trie, &job->size, pool_slice(pool, SIZE_SLICE)))
+        if (map_info_open(&pool->arena, sizer->root, name, &trie) &&
+            (sizer->size.n_words != 0 || is_map_wanted(sizer, name))) {
+                if (!shm_trie_size_step(&trie, &sizer->size, pool_slice(pool, SIZE_SLICE)))
                         return;
-                shm_map_totals(&pool->arena, job->root, &totals);
-                map_infos_add(&job->infos, &trie, name, &totals)->index_bytes = job->size.bytes;
+                shm_map_totals(&pool->arena, sizer->root, &totals);
+                map_infos_add(&sizer->infos, &trie, name, &totals)->index_bytes = sizer->size.bytes;
         }
-        job->size = (ShmTrieSize){};
-        job->root++;
+        sizer->size = (ShmTrieSize){};
+        sizer->root++;
 }
 
 static void refuse_map(Session *session, uint64_t id, const char *name) {
         session_refuse(session, id, -ENOENT, "there is no map '%s' in this pool", name);
 }
 
-static void answer_maps(const MapsJob *job) {
+static void answer_maps(MapInfos *infos, const MapsJob *job) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__MapsReply maps = TSLAB__MAPS_REPLY__INIT;
+        size_t i = 0;
 
-        if (*job->wanted && job->infos.n == 0) {
+        while (*job->wanted && i < infos->n && strcmp(infos->names[i], job->wanted) != 0)
+                i++;
+        if (*job->wanted && i == infos->n) {
                 refuse_map(job->call.session, job->call.id, job->wanted);
                 return;
         }
-        maps.maps = (Tslab__MapInfo **) job->infos.pointers;
-        maps.n_maps = job->infos.n;
+        maps.maps = infos->pointers + i;
+        maps.n_maps = *job->wanted ? 1 : infos->n;
         reply.body_case = TSLAB__REPLY__BODY_MAPS;
         reply.maps = &maps;
         session_send(job->call.session, job->call.id, &reply);
 }
 
 static uint64_t on_maps_slice(void *userdata, uint64_t now) {
-        MapsJob *job = userdata;
+        MapSizer *sizer = userdata;
+        const MapsJob *job;
 
-        if (job->call.session && job->root < SHM_ROOTS_MAX) {
-                measure_map(job);
-                return 0;
+        while ((job = queue_first(&sizer->served)) && !job->call.session)
+                end_maps_job(&sizer->served);
+        if (!job) {
+                begin_size_walk(sizer);
+        } else if (sizer->root < SHM_ROOTS_MAX) {
+                measure_map(sizer);
+        } else {
+                answer_maps(&sizer->infos, job);
+                end_maps_job(&sizer->served);
         }
-        if (job->call.session)
-                answer_maps(job);
-        maps_job_free(job);
-        return TASK_IDLE;
+        return sizer->served.first || sizer->waiting.first ? 0 : TASK_IDLE;
+}
+
+int map_sizer_new(MapSizer **ret_sizer, const Requests *requests) {
+        MapSizer *sizer = calloc(1, sizeof(*sizer));
+
+        if (!sizer)
+                return -ENOMEM;
+        sizer->requests = requests;
+        task_init(&sizer->task, requests->pool->tasks, "maps", on_maps_slice, sizer);
+        *ret_sizer = sizer;
+        return 0;
+}
+
+MapSizer *map_sizer_free(MapSizer *sizer) {
+        if (!sizer)
+                return NULL;
+        queue_move_all(&sizer->served, &sizer->waiting);
+        while (sizer->served.first)
+                end_maps_job(&sizer->served);
+        task_deinit(&sizer->task);
+        free(sizer);
+        return NULL;
 }
 
 void request_maps(RequestContext *context, const ProtoRequest *request) {
-        Requests *requests = context->requests;
-        const char *wanted = request->maps->map;
+        MapSizer *sizer = context->requests->sizer;
         MapsJob *job = calloc(1, sizeof(*job));
 
         if (!job) {
                 request_refuse_memory(context->session, context->id);
                 return;
         }
-        (void) strncpy(job->wanted, wanted ?: "", sizeof(job->wanted) - 1);
-        job->requests = requests;
-        job->next = requests->sizes;
-        requests->sizes = job;
-        task_init(&job->task, requests->pool->tasks, "maps", on_maps_slice, job);
-        task_wake(&job->task);
+        (void) strncpy(job->wanted, request->maps->map ?: "", sizeof(job->wanted) - 1);
         call_open(&job->call, context->session, context->id);
+        queue_append(&sizer->waiting, job);
+        task_wake(&sizer->task);
 }
 
 static void apply_set(ShmMapOptions *options, const Tslab__MapSet *set) {

@@ -12,7 +12,7 @@ typedef struct Counter Counter;
 typedef struct Checker Checker;
 typedef struct MapJob MapJob;
 typedef struct LookJob LookJob;
-typedef struct MapsJob MapsJob;
+typedef struct MapSizer MapSizer;
 
 /* A wait of the loop for the lock of the arena's file; see daemon/request/stand-in.h. */
 typedef struct PageWait {
@@ -33,8 +33,8 @@ typedef struct Requests {
         /* -- */
         Counter *counter;
         Checker *checker;
+        MapSizer *sizer; /* daemon/request/maps.c's alone */
         MapJob *maps; /* all maps under way; daemon/request/map.c's alone */
-        MapsJob *sizes; /* sizes of maps, all under way; daemon/request/maps.c's alone */
         LookJob *looks; /* all under way; daemon/request/close-look.c's alone */
         Queue advances; /* the first is under way; daemon/request/advance.c's alone */
 } Requests;
@@ -69,8 +69,10 @@ void map_jobs_free(Requests *requests);
 
 void request_maps(RequestContext *context, const ProtoRequest *request);
 void request_map_set(RequestContext *context, const ProtoRequest *request);
-/* Frees those under way when the daemon ends. */
-void maps_jobs_free(Requests *requests);
+/* Measures maps for request_maps(). 0 or a negative errno. */
+int map_sizer_new(MapSizer **ret_sizer, const Requests *requests);
+/* NULL-safe, returns NULL. */
+MapSizer *map_sizer_free(MapSizer *sizer);
 
 /* Answers what closing, or revoking, an epoch would do; nothing is done. */
 void close_look_start(RequestContext *context, const Tslab__EpochClose *close);

@@ -9,6 +9,7 @@ import time
 
 import ctl_case
 from ctl_case import VERB_CLIENT, Case
+from wire import Raw, field
 
 N = 300
 COUNTS = ('entries', 'bytes', 'inserts', 'deletes', 'expirations', 'evictions', 'failures', 'hits', 'misses')
@@ -48,6 +49,30 @@ class Maps(Case):
         stats, = self.json('stats')['maps']
         self.assertEqual({k: stats[k] for k in COUNTS}, {k: info[k] for k in COUNTS})
         self.assertNotIn('index_bytes', stats)
+
+    def test_many_at_once(self):
+        """One walk serves all that ask, also where some of them hang up; each gets the maps that it asked for."""
+        daemon = self.start('default', '--size=64M')
+        client = self.client(daemon, VERB_CLIENT)
+        client.do('put 100 150000')
+        client.do('evict 100 10')
+        peers = [Raw(daemon.path, 1) for _ in range(100)]
+        began = time.monotonic()
+        peers[0].call(40, b'')
+        alone = time.monotonic() - began
+        began = time.monotonic()
+        for i, peer in enumerate(peers):
+            self.addCleanup(peer.socket.close)
+            for wanted in (b'', b'values', b'evicting', b'other') * 2:
+                peer.send(40, field(1, wanted))
+            if i % 5 == 0:
+                peer.socket.close()
+        for i, peer in enumerate(peers):
+            answers = [peer.receive() for _ in range(8 if i % 5 else 0)]
+            has = sorted((b'\x06values' in a, b'\x08evicting' in a, b"no map 'other'" in a) for a in answers)
+            self.assertEqual(has, [(False, False, True)] * 2 + [(False, True, False)] * 2 +
+                             [(True, False, False)] * 2 + [(True, True, False)] * 2 if i % 5 else [])
+        self.assertLess(time.monotonic() - began, 2 + 100 * alone)
 
     def test_text(self):
         self.fill()
