@@ -100,12 +100,12 @@ uint32_t shm_hand_hindmost(const ShmTrie *trie, uint64_t *ret_last, uint64_t *re
         return hindmost;
 }
 
-uint32_t shm_hand_next_class(const ShmTrie *trie) {
-        uint64_t last, first;
-        uint32_t class = shm_hand_hindmost(trie, &last, &first);
-        int32_t lead = sweeps_ahead(first, last);
+uint32_t shm_hand_next_class(const ShmTrie *trie, uint64_t *ret_w) {
+        uint64_t first;
+        uint32_t class = shm_hand_hindmost(trie, ret_w, &first);
+        int32_t lead = sweeps_ahead(first, *ret_w);
 
         if (lead > LEAD_MAX)
-                (void) shm_hand_move(trie, class, &last, last + ((uint64_t) (lead & ~1) << SWEEP_SHIFT));
+                (void) shm_hand_move(trie, class, ret_w, *ret_w + ((uint64_t) (lead & ~1) << SWEEP_SHIFT));
         return class;
 }

@@ -188,28 +188,39 @@ static void keep_few(ShmActor *actor, const ShmTrie *trie, uint32_t slab) {
         shm_cache_shorten(actor, w.high & SLAB_KEY_MASK, shm_map_bytes(trie) / KEPT_SHARE);
 }
 
-uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t n,
-                        uint64_t old) {
-        uint64_t w = hand_load(trie, class), cost = 0;
+/*
+ * Moves the hand from *w to its next victim in a slab or past the slab, unless another thread has moved it. Returns the
+ * cost of the entry that was evicted; 0: none was. *n falls where the hand comes to the end of the slabs.
+ */
+static uint64_t evict_step(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint64_t *w,
+                           uint32_t *n, uint64_t old) {
+        uint64_t cost = 0;
         Step step;
 
-        while (cost == 0 && n > 0) {
-                if (!step_plan(trie, hand_unpack(w), class, key, &step)) {
-                        shm_hand_end(trie, class, &w);
-                        n--;
-                } else if (shm_hand_move(trie, class, &w, hand_pack(step.to))) {
-                        step_end(trie, class, &step);
-                        if (step.victim != 0)
-                                cost = shm_evict_slot(
-                                        actor, trie,
-                                        slot_id(step.slab, (uint32_t) __builtin_ctzll(step.victim)), old);
-                        n -= step_is_last(trie, &step);
-                }
+        if (!step_plan(trie, hand_unpack(*w), class, key, &step)) {
+                shm_hand_end(trie, class, w);
+                --*n;
+        } else if (shm_hand_move(trie, class, w, hand_pack(step.to))) {
+                step_end(trie, class, &step);
+                if (step.victim != 0)
+                        cost = shm_evict_slot(actor, trie,
+                                              slot_id(step.slab, (uint32_t) __builtin_ctzll(step.victim)),
+                                              old);
+                *n -= step_is_last(trie, &step);
         }
         if (cost != 0) {
                 count_evicted(trie, class);
                 keep_few(actor, trie, step.slab);
         }
+        return cost;
+}
+
+uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t n,
+                        uint64_t old) {
+        uint64_t w = hand_load(trie, class), cost = 0;
+
+        while (cost == 0 && n > 0)
+                cost = evict_step(actor, trie, class, key, &w, &n, old);
         return cost;
 }
 
@@ -220,10 +231,13 @@ static uint32_t ends_of_all(const ShmTrie *trie) {
 
 uint64_t shm_evict_any(ShmActor *actor, const ShmTrie *trie, uint64_t old) {
         uint32_t n_ends = ends_of_all(trie);
-        uint64_t cost = 0;
+        uint64_t cost = 0, w;
 
-        for (uint32_t i = 0; i < n_ends && cost == 0; i++)
-                cost = shm_evict_next(actor, trie, shm_hand_next_class(trie), ANY_KEY, 1, old);
+        while (cost == 0 && n_ends > 0) {
+                uint32_t class = shm_hand_next_class(trie, &w);
+
+                cost = evict_step(actor, trie, class, ANY_KEY, &w, &n_ends, old);
+        }
         return cost;
 }
 
@@ -268,8 +282,8 @@ uint32_t shm_evict_take_slab(const ShmTrie *trie, uint64_t key, uint64_t old) {
         uint32_t n_ends = ends_of_all(trie);
 
         while (n_ends > 0) {
-                uint32_t class = shm_hand_next_class(trie), slab;
-                uint64_t w = hand_load(trie, class);
+                uint64_t w;
+                uint32_t class = shm_hand_next_class(trie, &w), slab;
                 ShmHand h = hand_unpack(w);
 
                 slab = choose_slab(trie, class, key, h.slab, old);

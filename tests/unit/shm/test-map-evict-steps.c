@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "shm/cache/cache.h"
+#include "shm/map/evict-hand.h"
 #include "shm/map/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
@@ -88,6 +89,79 @@ static void test_evict_small_map(void **state) {
         shm_map_totals(&arena, trie.map - 1, &totals);
         assert_in_range(totals.entries, 1, N_ENTRIES + 2);
         assert_int_equal(totals.evictions, 2 * N_ENTRIES + N_PUTS - totals.entries);
+        for (uint32_t i = 0; i < 2; i++)
+                map_actor_leave(&actors[i]);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
+typedef struct Beside {
+        ShmActor *actor;
+        ShmTrie *trie;
+        uint32_t number;
+} Beside;
+
+static uint32_t size_of(uint32_t number) {
+        return number % 2 ? 4 : 200;
+}
+
+static void put_next(Beside *b) {
+        put_large(b->actor, b->trie, b->number, size_of(b->number), SHM_EPOCH_CURRENT);
+        b->number++;
+}
+
+static void put_beside(void *userdata) {
+        put_next(userdata);
+}
+
+/* A hand begins the next sweep only where all others are at the end of this one. */
+static void assert_hands_together(const ShmTrie *trie) {
+        uint64_t last, first, classes;
+
+        (void) shm_hand_hindmost(trie, &last, &first);
+        assert_in_range(sweeps_ahead(first, last), 0, 1);
+        for (classes = classes_in_use(trie); classes != 0; classes &= classes - 1) {
+                uint64_t w = hand_load(trie, (uint32_t) __builtin_ctzll(classes));
+
+                if (sweeps_ahead(first, w) > 0)
+                        assert_int_equal(hand_unpack(w).slab, trie->arena->n_slabs);
+        }
+}
+
+/*
+ * A put by another thread moves the hand that is furthest behind, after this thread chose it. If this thread moved it
+ * on from there, one class would begin the next sweep, and decide its kind, before the others have ended theirs.
+ */
+static void test_evict_hands_beside(void **state) {
+        enum { N = 600, PUTS = 3000 };
+        Beside mine, others;
+        ShmMapTotals totals;
+        ShmActor actors[2];
+        uint64_t first, w;
+        ShmArena arena;
+        ShmTrie trie;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        for (uint32_t i = 0; i < 2; i++)
+                assert_int_equal(shm_actor_init(&actors[i], &arena, 0, i + 1), 0);
+        map_trie_create(&actors[0], &trie);
+        mine = (Beside){ &actors[0], &trie, 0 };
+        others = (Beside){ &actors[1], &trie, 1000000 };
+        while (mine.number < N)
+                put_next(&mine);
+        arena.header->n_slabs_ever.value = arena.n_slabs;
+        shm_map_totals(&arena, trie.map - 1, &totals);
+        TRIE_SET_OPTION(&trie, limit_bytes, totals.bytes);
+        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < PUTS; i++) {
+                other.word = &hand_of(&trie, shm_hand_hindmost(&trie, &w, &first))->place;
+                other.work = put_beside;
+                other.userdata = &others;
+                put_next(&mine);
+                other.word = NULL;
+                assert_hands_together(&trie);
+        }
+        assert_in_range(others.number, 1000000 + PUTS / 2, 1000000 + PUTS);
         for (uint32_t i = 0; i < 2; i++)
                 map_actor_leave(&actors[i]);
         shm_arena_deinit(&arena);
@@ -199,9 +273,8 @@ static void test_sweep_beside_naming(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_evict_small_map),
-                cmocka_unit_test(test_evict_beside_other_keys),
-                cmocka_unit_test(test_evict_beside_empty),
+                cmocka_unit_test(test_evict_small_map),         cmocka_unit_test(test_evict_hands_beside),
+                cmocka_unit_test(test_evict_beside_other_keys), cmocka_unit_test(test_evict_beside_empty),
                 cmocka_unit_test(test_sweep_beside_naming),
         };
 
