@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ SEED = int(os.environ.get('TSLAB_TEST_SEED', '20150517'))
 AWK = '{n[$1]++} END {for (a in n) print a, n[a]}'
 PERIODS, IDLE = 10, 2       # timeline.h, rotation.h
 CLIENT_MAX = 255            # log.h
+PAGE_MAX = 1 << 20          # pages.h
 TIME_LIMIT = 120
 
 MALFORMED = [b'', b'-', b'rubbish \xff\xfe\x00 of bytes', b'1.2.3.4', b'1.2.3.4 - - [', b'\x16\x03\x01\x02' * 500,
@@ -77,6 +79,10 @@ class MadeLog:
 
     def counts(self):
         return collections.Counter(client for client, _ in self.requests)
+
+    def pages(self):
+        """The paths of the requests that a page cache can serve."""
+        return re.findall(rb'"GET (\S+) HTTP/1.1" 200 17\b', self.good.read_bytes())
 
     def sessions(self):
         """How often a client came that was not there, or not for IDLE periods."""
@@ -161,6 +167,12 @@ class DemoTest(unittest.TestCase):
             self.assertEqual((report['hits_by_others'], report['retries']), (0, 0))
         else:
             self.assertGreater(report['hits_by_others'], 0)
+        pages = report['pages']
+        self.assertLessEqual(pages['hits'], pages['requests'])
+        self.assertLessEqual(pages['requests'], report['requests'])
+        self.assertEqual(pages['entries'] > 0, pages['requests'] > 0)
+        # Threads count by themselves, see "Limits" in tslab_map.h.
+        self.assertLessEqual(pages['bytes'], pages['limit_bytes'] * 65 / 64 + (workers + 1) * PAGE_MAX)
         latency, committed, retained = (report[n] for n in ('latency_ns', 'committed_bytes', 'retained_bytes'))
         self.assertTrue(0 < latency['p50'] <= latency['p99'] <= latency['p999'] <= latency['max'], latency)
         self.assertLess(latency['timer'], latency['p50'])
@@ -195,6 +207,12 @@ class DemoTest(unittest.TestCase):
                 self.assertEqual(report['lines'], log.n_lines)
                 self.assertEqual(report['malformed'], log.n_malformed)
                 self.assertEqual(report['cut_short'], log.n_cut)
+                # All pages have room. Workers that miss the same page at once all make it.
+                paths = log.pages()
+                misses = len(paths) - report['pages']['hits']
+                self.assertEqual(report['pages']['requests'], len(paths))
+                self.assertTrue(len(set(paths)) <= misses <= len(set(paths)) * workers, misses)
+                self.assertEqual(report['pages']['entries'], len(set(paths)))
 
     @unittest.skipUnless(REAL_LOG.exists(), 'no access.log beside this tree')
     def test_real_log(self):
@@ -212,10 +230,22 @@ class DemoTest(unittest.TestCase):
             self.assertGreater(report['sessions_returning'], 0)
         self.assertEqual(*[[r[n] for n in ('sessions', 'clients')] for r in reports])
 
+    def test_page_cache(self):
+        """The smaller the limit, the more pages are evicted, and the fewer are found."""
+        small, large = (self.report('--requests', 20000, '--cache', limit) for limit in (1, 256))
+        for report in small, large:
+            self.check_report(report, 4)
+        self.assertEqual(small['pages']['limit_bytes'], 1 << 20)
+        self.assertGreater(small['pages']['evictions'], 0)
+        self.assertEqual(large['pages']['evictions'], 0)
+        self.assertLess(small['pages']['hits'], large['pages']['hits'])
+
     def test_text_report(self):
         done = self.run_demo('--requests', 3000)
         self.assertIn(b'seed 1', done.stdout)
         self.assertIn(b'3000 requests booked, all of them', done.stdout)
+        self.assertRegex(done.stdout, rb'(?m)^pages +\d+ of \d+ requests \(\d+\.\d %\) found their page, '
+                                      rb'with a limit of 8192 KiB$')
         self.assertRegex(done.stdout, rb'(?m)^check +clean$')
         self.assertIn(b'period 10 of 10: 3000 of 3000 requests', done.stderr)
 
@@ -231,7 +261,7 @@ class DemoTest(unittest.TestCase):
 
     def test_wrong_options(self):
         for args in (['--workers', '0'], ['--workers', '257'], ['--workers', 'x'], ['--workers', '+1'], ['--workers'],
-                     ['--requests', '0'], ['--seed', '-1'], ['--nonsense'], ['file'], ['--workers', '']):
+                     ['--requests', '0'], ['--cache', '0'], ['--cache', '513'], ['--seed', '-1'], ['--nonsense'], ['file'], ['--workers', '']):
             with self.subTest(args=args):
                 done = self.run_demo(*args, status=2)
                 self.assertTrue(done.stderr)

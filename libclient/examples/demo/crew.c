@@ -44,7 +44,7 @@ static int start_one(Crew *crew, uint32_t id) {
         return 0;
 }
 
-int crew_start(Crew *crew, const Timeline *timeline, uint32_t n) {
+int crew_start(Crew *crew, const Timeline *timeline, uint32_t n, uint64_t pages_limit) {
         int r;
 
         *crew = (Crew){ .timeline = timeline, .shared_size = sizeof(WorkerShared) + n * sizeof(WorkerStats) };
@@ -54,6 +54,7 @@ int crew_start(Crew *crew, const Timeline *timeline, uint32_t n) {
                 crew->shared = NULL;
                 return -ENOMEM;
         }
+        crew->shared->pages_limit = pages_limit;
         for (uint32_t i = 0; i < n; ++i) {
                 r = start_one(crew, i);
                 if (r)
@@ -144,13 +145,12 @@ static int wait_for_news(Crew *crew) {
         return r < 0 ? r : 0;
 }
 
-int crew_serve(Crew *crew, uint32_t period, uint32_t epoch, void (*on_tick)(void *), void *userdata) {
-        WorkerOrder order = { period, epoch };
+int crew_serve(Crew *crew, const WorkerOrder *order, void (*on_tick)(void *), void *userdata) {
         int r;
 
-        crew->shared->next = crew->timeline->periods[period].first;
+        crew->shared->next = crew->timeline->periods[order->period].first;
         for (uint32_t i = 0; i < crew->n; ++i)
-                give_order(crew, i, &order);
+                give_order(crew, i, order);
         while (any_busy(crew)) {
                 r = wait_for_news(crew);
                 if (r)
@@ -178,6 +178,8 @@ void crew_sum(const Crew *crew, WorkerStats *ret) {
                 ret->n_returning += stats->n_returning;
                 ret->n_others += stats->n_others;
                 ret->n_retries += stats->n_retries;
+                ret->n_pages += stats->n_pages;
+                ret->n_pages_hit += stats->n_pages_hit;
                 histogram_merge(&ret->latency, &stats->latency);
         }
 }

@@ -22,8 +22,8 @@ typedef struct Crew {
         CrewMember members[WORKERS_MAX];
 } Crew;
 
-/* Forks the workers. Negative errno. */
-int crew_start(Crew *crew, const Timeline *timeline, uint32_t n);
+/* Forks the workers, which share so many bytes of pages. Negative errno. */
+int crew_start(Crew *crew, const Timeline *timeline, uint32_t n, uint64_t pages_limit);
 /* Ends the workers and waits for them. */
 void crew_stop(Crew *crew);
 
@@ -31,7 +31,7 @@ void crew_stop(Crew *crew);
  * Has a period served to its end by all workers that live, and calls `on_tick` now and then. One that
  * dies is told of, and the others go on. -EINTR: interrupted; -ECHILD: none is left.
  */
-int crew_serve(Crew *crew, uint32_t period, uint32_t epoch, void (*on_tick)(void *), void *userdata);
+int crew_serve(Crew *crew, const WorkerOrder *order, void (*on_tick)(void *), void *userdata);
 
 /* How many requests were taken so far, in this period and before. */
 uint64_t crew_taken(const Crew *crew, uint32_t period);

@@ -1,11 +1,12 @@
 /*
- * tslab-demo: the sessions of a web server, in memory that its worker processes share.
+ * tslab-demo: the sessions and the pages of a web server, in memory that its worker processes share.
  *
  *      main ---- starts ---- tslabd             server.c
  *        |  \--- forks ----- workers            crew.c, worker.c: where the library is used most
  *        |                     |
  *        |                   pool "demo":  map "sessions"   session.c
  *        |                                 map "ledger"     ledger.c
+ *        |                                 map "pages"      pages.c
  *        \------ epochs ------/                             rotation.c
  *
  * The requests of an access log (log.c, or made up by traffic.c) are cut into periods (timeline.c). All
@@ -82,6 +83,7 @@ static int demo_prepare(Demo *demo) {
         demo->report.n_periods = demo->timeline.n_periods;
         demo->report.period_seconds = demo->timeline.period_seconds;
         demo->report.n_workers = demo->options.n_workers;
+        demo->report.pages_limit = (uint64_t) demo->options.cache_mib << 20;
         demo->report.timer_ns = report_measure_timer();
         return 0;
 }
@@ -92,11 +94,11 @@ static int demo_start(Demo *demo) {
         r = server_start(&demo->server, demo->options.keep);
         if (r)
                 return r;
-        r = crew_start(&demo->crew, &demo->timeline, demo->options.n_workers);
+        r = crew_start(&demo->crew, &demo->timeline, demo->options.n_workers, demo->report.pages_limit);
         if (r)
                 return demo_fail(demo, "starting workers", r);
         /* Not before the fork: each worker opens the pool by itself, as any other program would. */
-        r = rotation_init(&demo->rotation);
+        r = rotation_init(&demo->rotation, demo->report.pages_limit);
         if (r)
                 return demo_fail(demo, "opening the pool", r);
         return 0;
@@ -109,15 +111,15 @@ static void on_tick(void *userdata) {
 }
 
 static int demo_serve_period(Demo *demo) {
+        WorkerOrder order = { .period = demo->period, .pages_epoch = demo->rotation.pages_epoch };
         uint64_t begin;
-        uint32_t epoch;
         int r;
 
-        r = rotation_begin(&demo->rotation, &epoch);
+        r = rotation_begin(&demo->rotation, &order.epoch);
         if (r)
                 return demo_fail(demo, "beginning an epoch", r);
         begin = now_ns();
-        r = crew_serve(&demo->crew, demo->period, epoch, on_tick, demo);
+        r = crew_serve(&demo->crew, &order, on_tick, demo);
         if (r)
                 return r == -ECHILD ? demo_fail(demo, "no worker is left", r) : r;
         demo->report.elapsed_ns += now_ns() - begin;
@@ -157,6 +159,10 @@ static int demo_finish(Demo *demo) {
         if (r)
                 return demo_fail(demo, "adding up the ledger", r);
         demo->report.n_booked = total.n_requests;
+        demo->report.pages.size = sizeof(demo->report.pages);
+        r = tslab_map_statistics(demo->rotation.pages, &demo->report.pages);
+        if (r)
+                return demo_fail(demo, "counting pages", r);
         r = server_memory(&demo->server, &demo->report.after);
         if (r)
                 return r;

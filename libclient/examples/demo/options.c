@@ -6,11 +6,13 @@
 #include <stdlib.h>
 
 #define REQUESTS_MAX 10000000
+#define CACHE_MIB_MAX 512
 
 enum {
         ARG_LOG = 256,
         ARG_WORKERS,
         ARG_REQUESTS,
+        ARG_CACHE,
         ARG_SEED,
         ARG_DUMP,
         ARG_JSON,
@@ -19,11 +21,12 @@ enum {
 
 static void print_help(void) {
         (void) puts("Usage: tslab-demo [OPTION...]\n"
-                    "Starts a tslab daemon, and worker processes that keep the sessions of a web server in\n"
-                    "shared memory: one session a client address, served by whichever worker is free.\n"
+                    "Starts a tslab daemon, and worker processes that share the sessions and the pages of a\n"
+                    "web server: one session a client address, served by whichever worker is free.\n"
                     "\n"
                     "  --log FILE      the requests of this access log (Combined or Common Log Format)\n"
                     "  --workers N     so many worker processes, 1 to 256 (4)\n"
+                    "  --cache MIB     limit of the page cache, 1 to 512 (8)\n"
                     "  --requests N    without --log: make up so many requests (300000)\n"
                     "  --seed N        without --log: other ones than those of seed 1\n"
                     "  --dump FILE     write 'ADDRESS REQUESTS' of all clients, as awk counts them:\n"
@@ -69,6 +72,11 @@ static int set_number(Options *options, int id) {
                         return options_complain("requests", optarg, "1 to 10000000 requests can be made up");
                 options->n_requests = (uint32_t) n;
                 return 0;
+        case ARG_CACHE:
+                if (parse_number(optarg, 1, CACHE_MIB_MAX, &n))
+                        return options_complain("cache", optarg, "1 to 512 MiB of pages can be cached");
+                options->cache_mib = (uint32_t) n;
+                return 0;
         default:
                 if (parse_number(optarg, 0, UINT64_MAX, &n))
                         return options_complain("seed", optarg, "it is a number");
@@ -107,6 +115,7 @@ int options_parse(Options *ret, int argc, char **argv) {
                 { "log", required_argument, NULL, ARG_LOG },
                 { "workers", required_argument, NULL, ARG_WORKERS },
                 { "requests", required_argument, NULL, ARG_REQUESTS },
+                { "cache", required_argument, NULL, ARG_CACHE },
                 { "seed", required_argument, NULL, ARG_SEED },
                 { "dump", required_argument, NULL, ARG_DUMP },
                 { "json", no_argument, NULL, ARG_JSON },
@@ -114,7 +123,7 @@ int options_parse(Options *ret, int argc, char **argv) {
                 { "help", no_argument, NULL, 'h' },
                 {},
         };
-        Options options = { .n_workers = 4, .n_requests = 300000, .seed = 1 };
+        Options options = { .n_workers = 4, .n_requests = 300000, .cache_mib = 8, .seed = 1 };
         int c, r;
 
         while ((c = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {

@@ -10,6 +10,7 @@ typedef struct Options {
         const char *dump; /* NULL: none */
         uint32_t n_workers;
         uint32_t n_requests; /* to make up */
+        uint32_t cache_mib; /* limit of the page cache */
         uint64_t seed;
         bool json;
         bool keep;

@@ -61,6 +61,17 @@ static void print_work(const Report *r, FILE *f) {
                        histogram_quantile(&s->latency, 999000), s->latency.max, r->timer_ns);
 }
 
+static void print_pages(const Report *r, FILE *f) {
+        const WorkerStats *s = &r->stats;
+
+        (void) fprintf(f,
+                       "pages      %" PRIu64 " of %" PRIu64
+                       " requests (%.1f %%) found their page, with a limit of %" PRIu64 " KiB\n"
+                       "           %" PRIu64 " pages of %" PRIu64 " KiB at the end, %" PRIu64 " evicted\n",
+                       s->n_pages_hit, s->n_pages, percent_of(s->n_pages_hit, s->n_pages),
+                       KIB(r->pages_limit), r->pages.entries, KIB(r->pages.bytes), r->pages.evictions);
+}
+
 static void print_memory(const Report *r, FILE *f) {
         (void) fprintf(f,
                        "memory     %" PRIu64 " KiB in use before the last sessions expired, %" PRIu64
@@ -77,6 +88,7 @@ static void print_memory(const Report *r, FILE *f) {
 void report_print_text(const Report *r, FILE *f) {
         print_input(r, f);
         print_work(r, f);
+        print_pages(r, f);
         print_memory(r, f);
         (void) fprintf(f, "ledger     %" PRIu64 " requests booked%s\n", r->n_booked,
                        r->n_booked == r->n_expected ? ", all of them" : "");
@@ -118,6 +130,15 @@ static void print_json_work(const Report *r, FILE *f) {
                        histogram_quantile(&s->latency, 999000), s->latency.max, r->timer_ns);
 }
 
+static void print_json_pages(const Report *r, FILE *f) {
+        (void) fprintf(f,
+                       "  \"pages\": { \"limit_bytes\": %" PRIu64 ", \"requests\": %" PRIu64
+                       ", \"hits\": %" PRIu64 ", \"entries\": %" PRIu64 ", \"bytes\": %" PRIu64
+                       ", \"evictions\": %" PRIu64 " },\n",
+                       r->pages_limit, r->stats.n_pages, r->stats.n_pages_hit, r->pages.entries,
+                       r->pages.bytes, r->pages.evictions);
+}
+
 void report_print_json(const Report *r, FILE *f) {
         (void) fputs("{\n  \"log\": ", f);
         if (r->source)
@@ -135,6 +156,7 @@ void report_print_json(const Report *r, FILE *f) {
         print_json_u64("workers", r->n_workers, f);
         print_json_u64("workers_died", r->n_died, f);
         print_json_work(r, f);
+        print_json_pages(r, f);
         (void) fprintf(f,
                        "  \"committed_bytes\": { \"peak\": %" PRIu64 ", \"before\": %" PRIu64
                        ", \"after\": %" PRIu64 " },\n",

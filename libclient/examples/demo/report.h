@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <tslab_map.h>
+
 #include "libclient/examples/demo/server.h"
 #include "libclient/examples/demo/worker.h"
 
@@ -25,6 +27,8 @@ typedef struct Report {
         uint64_t reclaimed_size;
         int check; /* exit code of tslabctl */
         WorkerStats stats;
+        uint64_t pages_limit; /* memory for pages, in bytes */
+        struct tslab_map_statistics pages;
 } Report;
 
 /* Whether the report names no fault. */

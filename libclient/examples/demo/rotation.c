@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "libclient/examples/demo/ledger.h"
+#include "libclient/examples/demo/pages.h"
 
-int rotation_init(Rotation *rotation) {
+int rotation_init(Rotation *rotation, uint64_t pages_limit) {
         int r;
 
         *rotation = (Rotation){};
@@ -15,11 +16,16 @@ int rotation_init(Rotation *rotation) {
         if (r == 0)
                 r = tslab_map_open(&rotation->ledger, rotation->pool, LEDGER_NAME, NULL);
         if (r == 0)
+                r = pages_open(&rotation->pages, rotation->pool, pages_limit);
+        if (r == 0)
                 r = tslab_epoch_reserve(rotation->pool, LEDGER_NAME, &rotation->ledger_epoch);
+        if (r == 0)
+                r = tslab_epoch_reserve(rotation->pool, PAGES_NAME, &rotation->pages_epoch);
         return r;
 }
 
 void rotation_deinit(Rotation *rotation) {
+        rotation->pages = tslab_map_close(rotation->pages);
         rotation->ledger = tslab_map_close(rotation->ledger);
         rotation->sessions = tslab_map_close(rotation->sessions);
         rotation->pool = tslab_close(rotation->pool);

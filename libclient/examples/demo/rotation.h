@@ -19,7 +19,8 @@ typedef struct Rotation {
         struct tslab *pool;
         struct tslab_map *sessions;
         struct tslab_map *ledger;
-        uint32_t ledger_epoch;
+        struct tslab_map *pages;
+        uint32_t ledger_epoch, pages_epoch; /* reserved: both outlive the periods */
         uint32_t epochs[TIMELINE_PERIODS_MAX]; /* each begun period has one */
         uint32_t n_begun;
         uint32_t n_closed; /* epochs[] below this are closed */
@@ -27,8 +28,11 @@ typedef struct Rotation {
         uint64_t reclaimed_size; /* by closing */
 } Rotation;
 
-/* Errors of tslab_open(), tslab_map_open() and tslab_epoch_reserve(). */
-int rotation_init(Rotation *rotation);
+/*
+ * Creates the maps, before any worker is told to serve; that of pages has this limit. Errors of tslab_open(),
+ * tslab_map_open() and tslab_epoch_reserve().
+ */
+int rotation_init(Rotation *rotation, uint64_t pages_limit);
 void rotation_deinit(Rotation *rotation);
 
 /*

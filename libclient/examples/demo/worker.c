@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -17,6 +18,7 @@
 #include <tslab_map.h>
 
 #include "libclient/examples/demo/ledger.h"
+#include "libclient/examples/demo/pages.h"
 #include "libclient/examples/demo/session.h"
 #include "libclient/examples/demo/util.h"
 
@@ -30,6 +32,8 @@ typedef struct Worker {
         struct tslab *pool;
         struct tslab_map *sessions;
         struct tslab_map *ledger;
+        struct tslab_map *pages;
+        char *page; /* a buffer of PAGES_SIZE_MAX bytes: what would be sent */
         size_t room; /* for a session and its key */
         WorkerOrder order;
 } Worker;
@@ -98,11 +102,27 @@ static int serve(Worker *w, const Request *request) {
         return 0;
 }
 
+static int serve_page(Worker *w, const Request *request) {
+        bool hit;
+        int r;
+
+        if (!pages_want(request))
+                return 0;
+        r = pages_serve(w->pages, request, w->order.pages_epoch, w->page, &hit);
+        if (r)
+                return r;
+        ++w->stats->n_pages;
+        w->stats->n_pages_hit += hit;
+        return 0;
+}
+
 static int serve_chunk(Worker *w, uint64_t first, uint64_t end) {
         int r;
 
         for (uint64_t i = first; i < first + CHUNK && i < end; ++i) {
-                r = serve(w, &w->timeline->requests[i]);
+                const Request *request = &w->timeline->requests[i];
+
+                r = serve(w, request) ?: serve_page(w, request);
                 if (r)
                         return r;
         }
@@ -135,8 +155,13 @@ static int open_maps(Worker *w) {
                 r = tslab_map_open(&w->sessions, w->pool, SESSIONS_NAME, NULL);
         if (r == 0)
                 r = tslab_map_open(&w->ledger, w->pool, LEDGER_NAME, NULL);
+        if (r == 0)
+                r = pages_open(&w->pages, w->pool, w->shared->pages_limit);
         if (r)
                 return r;
+        w->page = malloc(PAGES_SIZE_MAX);
+        if (!w->page)
+                return -ENOMEM;
         max = tslab_map_size_max(w->sessions);
         w->room = max < SESSION_ROOM ? max : SESSION_ROOM;
         return 0;
@@ -169,6 +194,8 @@ int worker_run(uint32_t id, int fd, const Timeline *timeline, WorkerShared *shar
                 (void) send(fd, &reply, sizeof(reply), MSG_NOSIGNAL);
         }
 
+        free(w.page);
+        (void) tslab_map_close(w.pages);
         (void) tslab_map_close(w.ledger);
         (void) tslab_map_close(w.sessions);
         (void) tslab_close(w.pool);

@@ -15,11 +15,14 @@ typedef struct WorkerStats {
         uint64_t n_returning; /* the part of these whose client had one before, which expired */
         uint64_t n_others; /* requests to sessions that another worker wrote last */
         uint64_t n_retries; /* somebody else was faster */
-        Histogram latency; /* times of requests, in ns */
+        uint64_t n_pages; /* requests for pages that can be cached */
+        uint64_t n_pages_hit; /* the part of these whose page was in the cache */
+        Histogram latency; /* times of requests without their pages, in ns */
 } WorkerStats;
 
 /* In memory that parent and workers have in common. */
 typedef struct WorkerShared {
+        uint64_t pages_limit; /* limit of the map of pages, which whoever comes first creates */
         _Alignas(64) _Atomic uint64_t next; /* index of the first of timeline.requests[] that nobody took */
         _Alignas(64) WorkerStats workers[];
 } WorkerShared;
@@ -28,6 +31,7 @@ typedef struct WorkerShared {
 typedef struct WorkerOrder {
         uint32_t period;
         uint32_t epoch; /* for the sessions of that period */
+        uint32_t pages_epoch;
 } WorkerOrder;
 
 typedef struct WorkerReply {
