@@ -204,6 +204,55 @@ class Write(SuggestCase):
         self.assertTrue(self.files() == {'web.conf': text}, 'the file is as it was')
 
 
+class Limits(SuggestCase):
+    """Limits of maps."""
+
+    ARGUMENTS = ('--size=16M', '--retain=1M')
+
+    def limit(self):
+        found, = self.json('suggest')['map_limits']
+        self.assertEqual(found['map'], 'values')
+        remark = f"# Map 'values': {found['why']}.\n# Its limit is "
+        self.assertIn(remark, self.text('suggest'))
+        self.assertEqual('maps set MAP --limit=' in self.text('suggest'), found['changed'])
+        return found
+
+    def test_none(self):
+        self.client().do('put 100 10')
+        self.assertEqual(self.json('suggest')['map_limits'], [])
+        self.assertNotIn('Map ', self.text('suggest'))
+
+    def test_evicts(self):
+        client = self.client()
+        client.do('put 100 10')
+        self.text('maps', 'set', 'values', '--limit=64K', '--evict=sieve')
+        client.do('put 100 300')
+        client.do('get 100 300')
+        self.look()
+        self.assertEqual((self.limit()['changed'], self.limit()['why']),
+                         (False, '0 entries were evicted, and 0.0 % of its gets missed'))
+        client.do('put 100 3000')
+        client.do('get 100 3000')
+        found = self.limit()
+        self.assertEqual((found['current_bytes'], found['value_bytes'], found['changed']), (65536, 131072, True))
+        self.assertRegex(found['why'], r'^2,?\d{3} entries were evicted, and 8\d\.\d % of its gets missed$')
+        # The pool has no room for twice as much.
+        self.text('maps', 'set', 'values', '--limit=15M')
+        found = self.limit()
+        self.assertEqual((found['value_bytes'], found['changed']), (15 * MIB, False))
+        self.assertIn('; the pool has no room for more', found['why'])
+
+    def test_fails(self):
+        self.client().do('put 100 10')
+        self.text('maps', 'set', 'values', '--limit=64K')
+        self.assertFalse(self.limit()['changed'])
+        client = subprocess.run([os.environ['VERB_CLIENT'], self.daemon.socket], input='put 100 3000\n', check=False,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(client.stderr, 'verb-client: -28\n')
+        found = self.limit()
+        self.assertEqual((found['value_bytes'], found['changed'], found['why']), (131072, True, '1 change failed'))
+
+
 class TooLarge(SuggestCase):
     """Sizes that no class takes."""
 

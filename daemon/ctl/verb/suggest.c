@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/advice/advice.h"
+#include "daemon/ctl/advice/limits.h"
 #include "daemon/ctl/advice/settings-file.h"
 #include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/format.h"
@@ -135,11 +136,31 @@ static void print_head(FILE *out, const Tslab__StatsReply *stats) {
                         format_span(FORMAT_BUFFER, stats->uptime_usec));
 }
 
+/* A command would need the name quoted: it is a client's. */
+static void print_map_limit(FILE *out, const Tslab__MapInfo *map, const AdviceLimit *limit) {
+        char text[VALUE_SIZE];
+
+        (void) fprintf(out, "\n# Map '%s': %s.\n# Its limit is %s.", map->map ?: "", limit->why,
+                       size_text(text, map->limit_bytes));
+        if (limit->changed)
+                (void) fprintf(out, " 'tslabctl maps set MAP --limit=%s' doubles it.",
+                               size_text(text, limit->value));
+        (void) fputc('\n', out);
+}
+
+/* Limits of maps are no settings: they stand in remarks. */
 static void print_lines(FILE *out, const Tslab__StatsReply *stats, const Setting *lines) {
+        AdviceLimit limit;
+
         print_head(out, stats);
         for (size_t i = 0; i < N_LINES; ++i)
                 if (lines[i].value[0])
                         print_line(out, &lines[i]);
+        for (size_t i = 0; i < stats->n_maps; ++i)
+                if (stats->maps[i]->limit_bytes) {
+                        advice_find_limit(&limit, stats->maps[i], stats);
+                        print_map_limit(out, stats->maps[i], &limit);
+                }
 }
 
 static json_object *line_to_json(const Setting *line) {
@@ -155,6 +176,28 @@ static json_object *line_to_json(const Setting *line) {
         return o;
 }
 
+static json_object *limits_to_json(const Tslab__StatsReply *stats) {
+        json_object *array = json_new_array();
+        AdviceLimit limit;
+
+        for (size_t i = 0; i < stats->n_maps; ++i) {
+                const Tslab__MapInfo *map = stats->maps[i];
+                json_object *o;
+
+                if (!map->limit_bytes)
+                        continue;
+                advice_find_limit(&limit, map, stats);
+                o = json_new_object();
+                json_add_string(o, "map", map->map);
+                json_add_u64(o, "value_bytes", limit.value);
+                json_add_u64(o, "current_bytes", map->limit_bytes);
+                json_add_bool(o, "changed", limit.changed);
+                json_add_string(o, "why", limit.why);
+                json_append(array, o);
+        }
+        return array;
+}
+
 static json_object *lines_to_json(const Tslab__StatsReply *stats, const Setting *lines) {
         json_object *o = json_new_object(), *array = json_new_array();
 
@@ -165,6 +208,7 @@ static json_object *lines_to_json(const Tslab__StatsReply *stats, const Setting 
         json_add_u64(o, "since_usec", stats->peaks->since_usec);
         json_add_u64(o, "looks", stats->peaks->looks);
         json_add(o, "settings", array);
+        json_add(o, "map_limits", limits_to_json(stats));
         return o;
 }
 

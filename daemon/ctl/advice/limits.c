@@ -1,0 +1,50 @@
+#include "daemon/ctl/advice/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/ctl/base/format.h"
+
+#define MISSES_MAX 20 /* one get of so many may miss: then the limit fits */
+
+/* Memory that the pool had free when it was fullest. */
+static uint64_t room_of(const Tslab__StatsReply *stats) {
+        uint64_t used = stats->peaks->used_bytes;
+
+        return used < stats->size_bytes ? stats->size_bytes - used : 0;
+}
+
+/* Whether all entries were evicted once and more, and gets missed often. */
+static bool is_too_small(const Tslab__MapInfo *map) {
+        return map->evictions > map->entries && map->misses > (map->hits + map->misses) / MISSES_MAX;
+}
+
+static void explain_limit(AdviceLimit *ret, const Tslab__MapInfo *map, bool evicts) {
+        double percent = 100.0 * (double) map->misses / (double) (map->hits + map->misses + !map->misses);
+
+        if (evicts)
+                (void) snprintf(ret->why, sizeof(ret->why), "%s evicted, and %.1f %% of its gets missed",
+                                format_count(FORMAT_BUFFER, map->evictions, "entry was", "entries were"),
+                                percent);
+        else
+                (void) snprintf(ret->why, sizeof(ret->why), "%s failed",
+                                format_count(FORMAT_BUFFER, map->failures, "change", "changes"));
+}
+
+void advice_find_limit(AdviceLimit *ret, const Tslab__MapInfo *map, const Tslab__StatsReply *stats) {
+        bool evicts = map->evict == TSLAB__MAP_EVICT__MAP_EVICT_SIEVE;
+        uint64_t limit = map->limit_bytes, room = room_of(stats);
+
+        *ret = (AdviceLimit){ .value = limit };
+        explain_limit(ret, map, evicts);
+        if (!(evicts ? is_too_small(map) : map->failures > 0))
+                return;
+        if (room / 2 < limit) {
+                size_t n = strlen(ret->why);
+
+                (void) snprintf(ret->why + n, sizeof(ret->why) - n, "; the pool has no room for more");
+                return;
+        }
+        ret->value = 2 * limit;
+        ret->changed = true;
+}
