@@ -234,6 +234,7 @@ class Report:
             self.lines += markdown_table([trace, *(f'{mib} MiB' for mib in plan.MISSES_MIB)], [
                 *(self.misses_row(c, c, 'miss_percent', trace) for c in plan.EVICTING),
                 *(self.misses_beside(c, trace) for c in plan.EVICTING if c != 'tslab-map'),
+                self.misses_row('tslab-map, four processes', 'tslab-map', 'miss_beside_percent', trace),
                 self.misses_row('exact', 'tslab-map', 'exact_percent', trace)])
         self.tell(texts.EVICT)
         for case, label in ('map-evict-limit', 'at a limit'), ('map-evict-full', 'in a full pool'):

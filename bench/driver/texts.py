@@ -83,7 +83,7 @@ gives each of its size classes a megabyte at least, whatever `-m` says, and tsla
 measured with more limits, and two rows tell how much it misses where it takes as much memory as another store took with
 the column's limit. An access log's pages; Zipf's distribution with exponents of 0.8, 1.0 and 1.2
 over 300,000 values of up to 1000 bytes; and with 1.0 over values of 64 bytes to 8 KiB. Redis evicts by
-allkeys-lru. Exact: SIEVE as in its paper, whatever the sizes, for entries as large as tslab's.
+allkeys-lru. Four processes: they take the requests by turns, and all put what they miss. Exact: SIEVE as in its paper, whatever the sizes, for entries as large as tslab's.
 '''
 
 EVICT = '''

@@ -7,10 +7,15 @@
  * gives each of its size classes a megabyte whatever the limit is. So the store's growth in resident memory is told
  * beside. memcached refuses some values of many pages: the next request for one misses again.
  *
+ * tslab's share is also that of PROCESSES processes, which take the requests by turns: eviction by several at once must
+ * not choose worse than by one.
+ *
  * Arguments: TRACE MIB [PID [LOG]], with the server's process and an access log.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/web/trace.h"
@@ -18,6 +23,7 @@
 #include "tests/util/sieve.h"
 
 #define MISSES_REQUESTS 300000 /* as many as the demo makes up */
+#define PROCESSES 4
 
 /* Resident bytes that are of no file. */
 static uint64_t process_resident(long pid) {
@@ -58,10 +64,15 @@ static void report_exact(Web *web, const Trace *trace, uint64_t limit) {
         free(costs);
 }
 
-static uint32_t misses_count(Web *web, const Trace *trace) {
-        uint32_t n = 0;
+/* In memory that all processes have in common. */
+typedef struct Shared {
+        _Atomic uint32_t next, n_misses; /* the request that nobody took */
+} Shared;
 
-        for (uint32_t i = 0; i < trace->n; i++) {
+static uint32_t misses_count(Web *web, const Trace *trace, Shared *shared) {
+        uint32_t n = 0, i;
+
+        while ((i = shared->next++) < trace->n) {
                 uint32_t key = trace->keys[i];
                 StoreItem item = web_item(web, key, trace->sizes[key]);
 
@@ -75,6 +86,44 @@ static uint32_t misses_count(Web *web, const Trace *trace) {
                 web->store->put(&item);
         }
         return n;
+}
+
+/* All requests, by so many processes. */
+static uint32_t misses_beside(Web *web, const Trace *trace, uint32_t n_processes) {
+        Shared *shared =
+                mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        uint32_t n;
+
+        if (shared == MAP_FAILED)
+                bench_fail("no memory");
+        for (uint32_t i = 1; i < n_processes; i++) {
+                pid_t pid = fork();
+
+                if (pid < 0)
+                        bench_fail("fork failed");
+                if (pid == 0) {
+                        web->value = bench_reserve(STORE_VALUE_MAX); /* else all would write one buffer */
+                        shared->n_misses += misses_count(web, trace, shared);
+                        _exit(EXIT_SUCCESS);
+                }
+        }
+        shared->n_misses += misses_count(web, trace, shared);
+        for (uint32_t i = 1; i < n_processes; i++) {
+                int status;
+
+                if (wait(&status) < 0 || status != 0)
+                        bench_fail("a process that put failed");
+        }
+        n = shared->n_misses;
+        (void) munmap(shared, sizeof(*shared));
+        return n;
+}
+
+/* The store begins empty. */
+static void open_anew(const Web *web, const StoreOptions *options) {
+        if (web->store->close)
+                web->store->close();
+        web->store->open(options);
 }
 
 void web_misses(Web *web) {
@@ -100,9 +149,14 @@ void web_misses(Web *web) {
                 web->store->close();
         before = process_resident(pid ?: getpid());
         web->store->open(&options);
-        n_misses = misses_count(web, &trace);
+        n_misses = misses_beside(web, &trace, 1);
         web_metric(web, percent_of(n_misses, trace.n), "miss_percent");
         web_metric(web, ((double) process_resident(pid ?: getpid()) - (double) before) / (1 << 20),
                    "taken_mib");
+        if (web->store->cost) {
+                open_anew(web, &options);
+                n_misses = misses_beside(web, &trace, PROCESSES);
+                web_metric(web, percent_of(n_misses, trace.n), "miss_beside_percent");
+        }
         trace_free(&trace);
 }
