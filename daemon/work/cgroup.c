@@ -67,9 +67,12 @@ static uint64_t read_cache_size(const Hierarchy *h, const char *dir) {
         return line ? strtoull(line + strlen(h->cache_line), NULL, 10) : 0;
 }
 
-/* Near its limit a cgroup may be full of pages of files, which the kernel drops before it refuses memory. */
+/*
+ * Near its limit a cgroup may be full of pages of files, which the kernel drops before it refuses memory. Where it is
+ * not near, the margin is left once more at least.
+ */
 static void leave_out_cache(CgroupRoom *room, const Hierarchy *h, const char *dir) {
-        uint64_t cache = room_size(room) <= CGROUP_MARGIN_SIZE ? read_cache_size(h, dir) : 0;
+        uint64_t cache = room_size(room) <= 2 * CGROUP_MARGIN_SIZE ? read_cache_size(h, dir) : 0;
 
         room->used = cache < (uint64_t) room->used ? room->used - (int64_t) cache : 0;
 }

@@ -126,6 +126,9 @@ static void test_cgroup_headroom_cache(void **state) {
         put_v1("/x", "104857600\n", 99 * MIB);
         put("/sys/fs/cgroup/memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 20971520\n");
         assert_int_equal(cgroup_headroom(root), 21 * MIB - CGROUP_MARGIN_SIZE);
+        /* With a page less in use than the margin leaves, too: there is room for more than no slab at all. */
+        put_v1("/x", "104857600\n", 92 * MIB - 4096);
+        assert_int_equal(cgroup_headroom(root), 20 * MIB + 4096);
         /* More than is used: the figures are not of one moment. */
         put("/sys/fs/cgroup/memory/x/memory.stat", "total_inactive_file 209715200\n");
         assert_int_equal(cgroup_headroom(root), 51 * MIB - CGROUP_MARGIN_SIZE);
