@@ -197,6 +197,7 @@ static int open_stand_in(StandIn *s, const Requests *real, const Listener *liste
         s->requests.page_wait = &s->wait;
         s->requests.counter = NULL;
         s->requests.checker = NULL;
+        s->requests.sizer = NULL;
         r = requests_init(&s->requests);
         return r < 0 ? r : listener_share(&s->listener, listener, &s->sessions);
 }
