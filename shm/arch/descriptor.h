@@ -9,7 +9,7 @@
 
 /*
  * The file of `fd`, which is closed, under a number above those of standard streams. `fd` itself, if it is above them
- * or negative. -EMFILE: `fd` is closed.
+ * or negative. An error: `fd` is closed; -EMFILE if no such number is left, or allowed.
  */
 static inline int shm_descriptor_above_streams(int fd) {
         int above, error;
@@ -17,7 +17,7 @@ static inline int shm_descriptor_above_streams(int fd) {
         if (fd < 0 || fd > STDERR_FILENO)
                 return fd;
         above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        error = errno;
+        error = errno == EINVAL ? EMFILE : errno; /* the limit is that number, or less */
         (void) close(fd);
         return above < 0 ? -error : above;
 }

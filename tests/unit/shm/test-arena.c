@@ -36,9 +36,28 @@ static int create_without_streams(void *userdata) {
         return 0;
 }
 
+/* The kernel's error differs, for limits of which 0 to 2 are all numbers. */
+static int create_without_numbers(void *userdata) {
+        ShmGeometry g = test_geometry();
+        struct rlimit limit;
+        ShmArena arena;
+
+        (void) userdata;
+        CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        for (int fd = 0; fd < 3; fd++)
+                (void) close(fd);
+        for (limit.rlim_cur = 0; limit.rlim_cur <= STDERR_FILENO + 1; limit.rlim_cur++) {
+                CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+                CHECK(shm_arena_create(&arena, &g, NULL) == -EMFILE);
+                CHECK(fcntl(STDIN_FILENO, F_GETFD) < 0);
+        }
+        return 0;
+}
+
 /* A program without standard streams does not print into an arena. */
 static void test_create_above_streams(void **state) {
         assert_int_equal(test_child_run(TEST_FORK, create_without_streams, NULL), 0);
+        assert_int_equal(test_child_run(TEST_FORK, create_without_numbers, NULL), 0);
 }
 
 static void test_geometry_bad(void **state) {
