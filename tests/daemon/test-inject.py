@@ -488,8 +488,10 @@ def count_calls(part):
         n_fds, failed = try_one(part, f'count:{counts.name}', None)
         assert not isinstance(n_fds, str) and (not failed or part == 'lost'), (n_fds, failed)
         numbers = array.array('I', counts.read())
-    points = [f'{nr}:{i}:1:{NUMBERS.get(nr, errno.EIO)}' for nr, n in enumerate(numbers) for i in range(1, n + 1)]
-    points += [f'{nr}:{i}:{ALWAYS}:{NUMBERS.get(nr, errno.EIO)}' for nr, n in enumerate(numbers)
+    # EACCES says that a process is another user's, and none of those that have the memory.
+    errors = {**NUMBERS, 262: errno.EIO} if part == 'lost' else NUMBERS
+    points = [f'{nr}:{i}:1:{errors.get(nr, errno.EIO)}' for nr, n in enumerate(numbers) for i in range(1, n + 1)]
+    points += [f'{nr}:{i}:{ALWAYS}:{errors.get(nr, errno.EIO)}' for nr, n in enumerate(numbers)
                for i in {1, 2, n // 2 + 1, n} if 0 < i <= n]
     points += [f'{nr}:1:1:{NUMBERS[nr]}' for nr in UNCOUNTED]
     return [order for order in points if is_tried(order)], n_fds

@@ -145,8 +145,11 @@ class Growth(unittest.TestCase):
         self.repeat('epoch_advance_from', lambda: pool.epoch_advance_from(pool.epoch_current()), N_SLOW)
 
         def domain():
-            with pool.domain():
+            found = pool.domain()
+            with found:
                 pass
+            found.enter()
+            found.leave()
 
         self.repeat('domain', domain)
 
@@ -212,6 +215,7 @@ class Growth(unittest.TestCase):
         def lock():
             with c.lock('lock') as held:
                 held.locked()
+                held.release()
 
         self.repeat('lock', lock)
         self.repeat('delete_many', lambda: c.delete_many(['b', 'c']))

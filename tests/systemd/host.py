@@ -24,7 +24,7 @@ def sh(*command, check=True, **more):
 def after_install():
     """The commands of README that follow the installation from source."""
     text = README.read_text(encoding='utf-8').split('## Under systemd', 1)[1]
-    commands = re.search(r'ninja -C build install\n(.*?)systemctl enable', text, re.DOTALL)
+    commands = re.search(r'ninja -C \S+ install\n(.*?)systemctl enable', text, re.DOTALL)
     sh('sh', '-e', '-c', commands.group(1))
 
 
