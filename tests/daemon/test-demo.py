@@ -240,6 +240,13 @@ class DemoTest(unittest.TestCase):
         self.assertEqual(large['pages']['evictions'], 0)
         self.assertLess(small['pages']['hits'], large['pages']['hits'])
 
+    def test_page_as_large_as_the_cache(self):
+        """With what an entry takes besides, it has no room: it is not cached."""
+        self.path('log').write_text(''.join(
+            f'1.2.3.{i} - - [17/May/2015:10:05:03 +0000] "GET /large HTTP/1.1" 200 {PAGE_MAX}\n' for i in range(9)))
+        report = self.report('--log', self.path('log'), '--cache', 1)
+        self.assertEqual((report['requests'], report['pages']['requests'], report['pages']['hits']), (9, 9, 0))
+
     def test_text_report(self):
         done = self.run_demo('--requests', 3000)
         self.assertIn(b'seed 1', done.stdout)

@@ -44,5 +44,5 @@ int pages_serve(struct tslab_map *pages, const Request *request, uint32_t epoch,
                 return n < 0 ? (int) n : 0;
         render(request, buffer);
         r = tslab_map_put(pages, path.bytes, path.size, buffer, request->size, epoch);
-        return r == -ENOMEM ? 0 : r;
+        return r == -ENOMEM || r == -E2BIG ? 0 : r;
 }

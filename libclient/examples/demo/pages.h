@@ -21,6 +21,6 @@ int pages_open(struct tslab_map **ret, struct tslab *pool, uint64_t limit);
 bool pages_want(const Request *request);
 /*
  * Reads the page into the buffer of PAGES_SIZE_MAX bytes, or makes it there and puts it into the cache. *ret_hit: it
- * was in the cache. If there is no memory for it, it is served all the same. Negative errno.
+ * was in the cache. If the cache has no room for it, it is served all the same. Negative errno.
  */
 int pages_serve(struct tslab_map *pages, const Request *request, uint32_t epoch, char *buffer, bool *ret_hit);
