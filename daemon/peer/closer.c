@@ -5,6 +5,8 @@
  *   1. The threads hold no lock while they close, and touch nothing but the list of descriptors.
  *   2. At most DESCRIPTORS_MAX descriptors wait. While there is not room for all that a message may bring, the loop
  *      receives no message with descriptors; the connection waits.
+ *   3. The number of a descriptor stays in use until its file is closed, so closer_holds() tells whether a file that has
+ *      this number is one that a thread closes. close() would free the number first.
  *
  * Who may do what: the loop adds descriptors; the threads take them.
  *
@@ -16,6 +18,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -33,10 +36,12 @@ static struct {
         int closing[THREADS_MAX]; /* by each thread; -1: none */
         unsigned n_threads;
         unsigned n_idle; /* threads that wait for a descriptor */
-} closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .added = PTHREAD_COND_INITIALIZER };
+        int empty; /* a descriptor whose close() does not wait; -1: there was none to be had */
+} closer = { .lock = PTHREAD_MUTEX_INITIALIZER, .added = PTHREAD_COND_INITIALIZER, .empty = -1 };
 
 static void *closer_thread(void *userdata) {
         int *closing = userdata;
+        bool emptied;
 
         (void) pthread_mutex_lock(&closer.lock);
         for (;;) {
@@ -47,8 +52,12 @@ static void *closer_thread(void *userdata) {
                 closer.n_idle--;
                 *closing = closer.fds[--closer.n_fds];
                 (void) pthread_mutex_unlock(&closer.lock);
-                (void) close(*closing);
+                emptied = dup3(closer.empty, *closing, O_CLOEXEC) >= 0; /* closes the file that was there */
+                if (!emptied)
+                        (void) close(*closing);
                 (void) pthread_mutex_lock(&closer.lock);
+                if (emptied)
+                        (void) close(*closing);
         }
         return NULL;
 }
@@ -129,5 +138,6 @@ bool closer_holds(int fd) {
 void closer_init(void) {
         static const ProtoCloser functions = { .close = closer_close, .has_room = closer_has_room };
 
+        closer.empty = eventfd(0, EFD_CLOEXEC);
         proto_set_closer(&functions);
 }

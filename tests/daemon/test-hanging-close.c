@@ -3,6 +3,7 @@
  * The daemon serves all others meanwhile, even when so many descriptors wait that it takes no more, and when sockets
  * come that linger.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -27,7 +28,8 @@
 
 #define N_MESSAGES 300U
 #define N_LINGERING 20U
-#define N_CLOSERS 40U /* more than the daemon has threads for */
+#define N_CLOSERS 40U /* more than the daemon has threads for: */
+#define N_THREADS 32U
 #define N_CALLS 8U
 #define TIMEOUT_USEC UINT64_C(60000000)
 #define DESCRIPTORS_MAX (7U * (N_MESSAGES + N_LINGERING)) /* a client and its connection need no more */
@@ -165,6 +167,21 @@ static void hold_mappings(const FuseMount *fs) {
         (void) mmap(page, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
+static unsigned count_threads_in(pid_t pid, int call) {
+        const struct dirent *entry;
+        unsigned n = 0;
+        char path[32];
+        DIR *dir;
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
+        dir = opendir(path);
+        while (dir && (entry = readdir(dir)))
+                n += entry->d_name[0] != '.' && fuse_process_call(atoi(entry->d_name)) == call;
+        if (dir)
+                closedir(dir);
+        return n;
+}
+
 /*
  * A process of two such clients. If `fs` is not NULL, it keeps the lock of its mappings. The daemon then has got a
  * descriptor of /proc/PID/maps from it, too, which waits behind others for its close().
@@ -182,6 +199,9 @@ static pid_t start_away(const DaemonFixture *daemon, const FuseMount *fs, uint32
                 alarm(600);
                 for (unsigned i = 0; fs && i < N_CLOSERS; i++)
                         send_file(daemon, i, fs->file);
+                while (fs &&
+                       count_threads_in(daemon->pid, SYS_dup3) < N_THREADS) /* see daemon/peer/closer.c */
+                        usleep(2000);
                 if (fs)
                         send_file(daemon, 0, "/proc/self/maps");
                 clients[0] = open_away(daemon);
