@@ -219,12 +219,15 @@ static void sweep_rest(struct tslab *pool, uint64_t asked, uint32_t miscounts) {
 }
 
 static void end_control(struct tslab *pool, bool all) {
-        /* ORDER: rlx; the owner's alone. */
-        uint64_t asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
-        uint32_t miscounts = shm_map_miscounts(&pool->arena);
         ShmActor control;
+        uint32_t miscounts;
+        uint64_t asked;
         bool done = true;
 
+        shm_map_count_again(&pool->arena, shm_now_usec() / 1000);
+        /* ORDER: rlx; the owner's alone. */
+        asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
+        miscounts = shm_map_miscounts(&pool->arena);
         if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
                 shm_actor_init_daemon(&control, &pool->arena);
                 (void) control_sweep(&control);

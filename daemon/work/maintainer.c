@@ -10,6 +10,7 @@
 #include "daemon/message-id.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
+#include "shm/arena/clock.h"
 #include "shm/maintain/maintain.h"
 
 /* In one slice: */
@@ -301,6 +302,7 @@ void maintainer_notify(Maintainer *maintainer) {
 }
 
 void maintainer_rescan(Maintainer *maintainer) {
+        shm_map_count_again(&maintainer->pool->arena, shm_now_usec() / 1000);
         shm_maintain_look(&maintainer->engine, true, proto_now_usec());
         task_wake(&maintainer->task);
 }

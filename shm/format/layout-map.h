@@ -66,6 +66,10 @@ typedef struct ShmMapHand {
 } ShmMapHand;
 static_assert(sizeof(ShmMapHand) == 32, "arena format");
 
+/* The two low bits of `roughly`: a total was corrected beside changes, and may be off by some of them. */
+#define SHM_MAP_ROUGH_BYTES UINT64_C(1)
+#define SHM_MAP_ROUGH_ENTRIES UINT64_C(2)
+
 /* Zeros: nothing is known. */
 typedef struct ShmMapState {
         /* Rises when a thread dies in a change of the map, or a map is made anew: its entries are to be counted. */
@@ -78,7 +82,8 @@ typedef struct ShmMapState {
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
         ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
         uint64_t counts[7]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
-        uint64_t roughly; /* 1: the last correction of the entries was made beside changes */
+        /* SHM_MAP_ROUGH_*, and since when the map did not change: see shm/map/tally.c. 0: the totals are exact. */
+        uint64_t roughly;
 } ShmMapState;
 static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
 

@@ -15,8 +15,9 @@
  *      otherwise off by the changes of one walk at most. Therefore entries are corrected only after a death: otherwise
  *      their count is right, and a census would make it wrong. If a correction may be off, or a thread was in a change
  *      when the census ended (it counts that change later), the next census corrects entries once more, whatever it is
- *      for. A new map whose name was another map's is also counted: threads and walks that began in the earlier map may
- *      still count in it.
+ *      for. If nobody changes the map for a while, the maintainer asks for that census, which is exact then. A new map
+ *      whose name was another map's is also counted: threads and walks that began in the earlier map may still count in
+ *      it.
  *   4. A total is the sum of the map's state and of the tallies of that map in all records. A thread adds its tally to
  *      the state when the tally has many bytes or inserts, or when the thread turns to another map. Otherwise the tally
  *      stays in the record, also when the thread ends.
@@ -29,6 +30,10 @@
 #include "shm/map/tally.h"
 
 #include "shm/map/options.h"
+
+/* Without changes for so long, a map is taken to be quiet: its walk takes a hundredth of that time at most. */
+#define QUIET_MS UINT64_C(2000)
+#define QUIET_ENTRIES_MS 50U /* entries for which it is a millisecond more */
 
 uint32_t shm_map_index(const ShmArena *arena, uint64_t root) {
         uint32_t i = 0;
@@ -240,19 +245,65 @@ void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census
                 ask_for_census(arena, i);
 }
 
+/*
+ * A mix of the changes of a map so far and of its bytes, in the high half, and since when they are so, above the bits
+ * of SHM_MAP_ROUGH_*.
+ */
+static uint64_t quiet_make(const Counts *c, uint64_t now_ms) {
+        uint64_t mix = (count_changes(c) << 32) + c->n[SHM_MAP_BYTES] * UINT64_C(0x9e3779b97f4a7c15);
+
+        return (mix & ~(uint64_t) UINT32_MAX) | (uint32_t) (now_ms << 2);
+}
+
+static bool is_quiet(const Counts *c, uint64_t since, uint64_t now) {
+        uint32_t ms = ((uint32_t) now - (uint32_t) since) / 4;
+
+        return since >> 32 == now >> 32 && ms >= QUIET_MS + at_least_0(count_entries(c)) / QUIET_ENTRIES_MS;
+}
+
+static void count_roughly_again(ShmArena *arena, uint32_t i, uint64_t roughly, uint64_t now_ms) {
+        uint64_t bits = roughly & (SHM_MAP_ROUGH_BYTES | SHM_MAP_ROUGH_ENTRIES), now;
+        Counts c = sum_counts(arena, i);
+
+        if (shm_map_is_miscounted(arena, i) || is_in_change(arena, i))
+                return;
+        now = quiet_make(&c, now_ms) | bits;
+        if (roughly == bits || roughly >> 32 != now >> 32)
+                /* ORDER: rlx; the maintainer alone writes it. */
+                shm_store_rlx(&arena->header->maps[i].roughly, now);
+        else if (is_quiet(&c, roughly, now))
+                ask_for_census(arena, i);
+}
+
+void shm_map_count_again(ShmArena *arena, uint64_t now_ms) {
+        /* A look at a state would give it a page. ORDER: rlx; only a count that was asked for can be rough. */
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX && shm_load_rlx(&arena->header->n_miscounts) != 0; i++) {
+                /* ORDER: rlx; the maintainer alone writes it. */
+                uint64_t roughly = shm_load_rlx(&arena->header->maps[i].roughly);
+
+                if (roughly != 0)
+                        count_roughly_again(arena, i, roughly, now_ms);
+        }
+}
+
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census) {
         ShmMapState *state = &control->arena->header->maps[i];
-        bool beside = is_in_change(control->arena, i); /* before the totals */
+        bool moved = is_in_change(control->arena, i); /* before the totals */
         Counts c = sum_counts(control->arena, i);
-        /* ORDER: rlx; the maintainer alone writes them. ORDER: rlx; as the other. */
-        bool is_wrong = census->asked != shm_load_rlx(&state->counted) || shm_load_rlx(&state->roughly) != 0;
+        uint64_t roughly = shm_load_rlx(&state->roughly); /* ORDER: rlx; the maintainer alone writes it. */
+        /* ORDER: rlx; the maintainer alone writes it. */
+        bool is_wrong = census->asked != shm_load_rlx(&state->counted) || roughly & SHM_MAP_ROUGH_ENTRIES;
 
-        if (is_wrong) {
+        moved |= count_changes(&c) != census->changes_before;
+        if (is_wrong)
                 correct_total(state, SHM_MAP_MISCOUNTED,
                               census->entries - mean_of(census->entries_before, count_entries(&c)));
-                /* ORDER: rlx; as above. */
-                shm_store_rlx(&state->roughly, beside || count_changes(&c) != census->changes_before);
-        }
+        if (is_wrong || roughly != 0)
+                /* ORDER: rlx; the maintainer alone writes it. */
+                shm_store_rlx(&state->roughly, (is_wrong && moved ? SHM_MAP_ROUGH_ENTRIES : 0) |
+                                                       (moved || c.n[SHM_MAP_BYTES] != census->bytes_before
+                                                                ? SHM_MAP_ROUGH_BYTES
+                                                                : 0));
         correct_total(state, SHM_MAP_BYTES,
                       census->bytes - mean_of(census->bytes_before, c.n[SHM_MAP_BYTES]));
         /* ORDER: rel; the totals are corrected. */

@@ -149,5 +149,10 @@ uint64_t shm_map_asked(const ShmArena *arena, uint32_t i);
 void shm_map_uncounted(ShmArena *arena, uint32_t i, uint64_t asked);
 /* The root names a new map now: drops the entries and bytes that were counted for the earlier one at the begin. */
 void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census);
+/*
+ * Asks for a count of each map whose last one was made beside changes, and that nobody has changed for a while now. By
+ * the clock of shm_now_usec(): all time namespaces share it, and if somebody sets it, a map is counted too early.
+ */
+void shm_map_count_again(ShmArena *arena, uint64_t now_ms);
 /* Corrects entries and bytes. */
 void shm_map_census_end(ShmActor *control, uint32_t i, const ShmMapCensus *census);

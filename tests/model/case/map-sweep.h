@@ -105,6 +105,13 @@ static void pre_miscounted(void) {
         ready();
 }
 
+/* Somebody died in a change before. */
+static void pre_died(void) {
+        init(0);
+        shm_map_miscounted(&world_arena, &(ShmRecord){ .map = map_tries[0].map });
+        ready();
+}
+
 static void pre_later(void) {
         init(1);
         c_handle = handle_of(2);
@@ -137,6 +144,22 @@ static void sweep(unsigned actor, uint64_t asks, unsigned n_max) {
 
 static void t1_sweep(void) {
         sweep(1, 1, SLICES_MAX);
+}
+
+static void look(unsigned actor, uint64_t ms) {
+        struct tslab *pool = &pools[actor - 1];
+
+        if (control_begin(pool, true, &controls[actor - 1]) < 0)
+                return;
+        shm_map_count_again(&world_arena, ms);
+        control_unlock(pool);
+}
+
+static void t1_count(void) {
+        sweep(1, 0, SLICES_MAX);
+        look(1, 1000);
+        look(1, 9000);
+        sweep(1, 0, SLICES_MAX);
 }
 
 static void t2_go_on(void) {
@@ -212,8 +235,16 @@ static void check_totals(void) {
                            (unsigned long) found);
 }
 
-/* The last process ends what the others left. */
-static void take_over(unsigned dead) {
+static void sweep_last(ShmActor *control) {
+        for (unsigned n = 0; shm_map_sweeps_due(&world_arena, place()); n++) {
+                if (n == SLICES_MAX)
+                        model_fail("the last sweep does not end");
+                (void) control_sweep(control);
+        }
+}
+
+/* The last process ends what the others left, and sweeps all maps `asks` times. */
+static void take_over(unsigned dead, unsigned asks) {
         struct tslab *pool = &pools[N_PROCESSES - 1];
         ShmActor *control = &controls[N_PROCESSES - 1];
         uint64_t owner = world_arena.header->control_owner.value;
@@ -226,12 +257,8 @@ static void take_over(unsigned dead) {
         map_must(owner ? control_take_over(pool, owner, control) : control_begin(pool, true, control));
         map_must(owner ? control_take_up(control) : 0);
         map_must(control_run_all(control));
-        place()->asked++; /* also where somebody died before asking */
-        for (unsigned n = 0; shm_map_sweeps_due(&world_arena, place()); n++) {
-                if (n == SLICES_MAX)
-                        model_fail("the last sweep does not end");
-                (void) control_sweep(control);
-        }
+        place()->asked += asks;
+        sweep_last(control);
         control_unlock(pool);
 }
 
@@ -244,7 +271,7 @@ static void check(unsigned dead) {
         if (shm_map_is_miscounted(&world_arena, map_tries[0].map - 1) &&
             !shm_map_sweeps_due(&world_arena, place()))
                 model_fail("a map that is to be counted is left");
-        take_over(dead);
+        take_over(dead, 1); /* somebody may have died before asking */
         if (n_stale() > 0)
                 model_fail("%u stale entries are left", n_stale());
         map_check(3, 0);
@@ -294,6 +321,22 @@ static void post_sweeps(unsigned dead) {
                 model_fail("c is %d", map_get(2));
 }
 
+/* Nobody changes the map any more: two looks later the counts are right, and no count is asked for by the third. */
+static void post_counted(unsigned dead) {
+        uint32_t miscounts;
+
+        take_over(dead, 0);
+        for (unsigned n = 0; n < 3; n++) {
+                now_usec += UINT64_C(10000000);
+                miscounts = shm_map_miscounts(&world_arena);
+                shm_map_count_again(&world_arena, now_usec / 1000);
+                sweep_last(&controls[N_PROCESSES - 1]);
+        }
+        if (shm_map_miscounts(&world_arena) != miscounts)
+                model_fail("a map that was counted exactly is counted again");
+        check_totals();
+}
+
 /* A map that was begun anew is counted as it is. */
 static void post_stood_still(unsigned dead) {
         if (dead == 0)
@@ -326,6 +369,10 @@ static const ModelCase model_cases[] = {
         PROCESSES("go-on-insert", pre_stale, t0_insert_c, t2_go_on, post_insert_c),
         PROCESSES("go-on-delete", pre_stale, t0_delete_b, t2_go_on, post_delete_b),
         PROCESSES("miscounted", pre_miscounted, t_nothing, t2_miscounted, post_sweeps),
+        { .name = "count-insert", .pre = pre_died, .actors = { t0_insert_c, t1_count }, .post = post_counted,
+          .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "count-delete", .pre = pre_died, .actors = { t0_delete_b, t1_count }, .post = post_counted,
+          .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
         { .name = "stood-still", .pre = pre_stale, .actors = { t_nothing, t_nothing, t2_stand_still },
           .post = post_stood_still, .deaths = 1 },
 };

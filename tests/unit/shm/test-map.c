@@ -673,6 +673,68 @@ static void test_map_totals_sweep_beside_stopped(void **state) {
         assert_int_equal(n_counted(f), 11);
 }
 
+/* Somebody died in a change, and others change the map while its entries are counted. */
+static void count_roughly(Fixture *f) {
+        ShmMapSweep sweep = { .miscounted_only = true };
+
+        shm_map_attach(&f->trie);
+        put_numbers(f, 100);
+        somebody_died(f);
+        (void) shm_map_sweep_step(&f->actor, &sweep, 7);
+        put_numbers(f, 200);
+        sweep_all(f, sweep);
+}
+
+/* Whether the map is to be counted once more, by a look at this time. */
+static bool is_counted_again(Fixture *f, uint64_t ms) {
+        uint32_t before = shm_map_miscounts(&f->arena);
+
+        shm_map_count_again(&f->arena, ms);
+        return shm_map_miscounts(&f->arena) != before;
+}
+
+/* A count beside changes is off by some of them. It is made again when nobody has changed the map for two seconds. */
+static void test_map_count_again_quiet(void **state) {
+        Fixture *f = *state;
+
+        count_roughly(f);
+        assert_int_not_equal(n_counted(f), 200);
+        assert_false(is_counted_again(f, 1000));
+        assert_false(is_counted_again(f, 2999));
+        put_numbers(f, 201);
+        assert_false(is_counted_again(f, 3000));
+        assert_false(is_counted_again(f, 5003));
+        assert_true(is_counted_again(f, 5004));
+        assert_false(is_counted_again(f, 9000)); /* that count has not been made yet */
+        sweep_all(f, (ShmMapSweep){ .miscounted_only = true });
+        assert_int_equal(n_counted(f), 201);
+        assert_false(is_counted_again(f, 20000)); /* it was exact */
+}
+
+/* Nothing is asked for while a thread stands still in a change: that count would be rough, too. */
+static void test_map_count_again_stopped(void **state) {
+        Fixture *f = *state;
+        ShmRecord *record = shm_arena_record(&f->arena, 0);
+
+        count_roughly(f);
+        assert_false(is_counted_again(f, 1000));
+        record->map = f->trie.map;
+        assert_false(is_counted_again(f, 9000));
+        record->map = 0;
+        assert_true(is_counted_again(f, 9000));
+}
+
+/* The larger the map, the longer it must be quiet: a map that is changed now and then is not counted all the time. */
+static void test_map_count_again_large(void **state) {
+        Fixture *f = *state;
+
+        count_roughly(f);
+        f->arena.header->maps[f->trie.map - 1].counts[SHM_MAP_MISCOUNTED] += 1000000;
+        assert_false(is_counted_again(f, 1000));
+        assert_false(is_counted_again(f, 22000));
+        assert_true(is_counted_again(f, 23100));
+}
+
 /* A map is made anew in the midst of a walk: what the walk met are not the new one's entries. */
 static void test_map_totals_sweep_beside_new_map(void **state) {
         Fixture *f = *state;
@@ -844,6 +906,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_totals_after_revocation, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_puts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_stopped, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_count_again_quiet, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_count_again_stopped, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_count_again_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_new_map, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_sweeps_beside_deaths, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_sweep_beside_unset, setup, teardown),
