@@ -34,7 +34,7 @@
 #define KEEP_NEW_MS 2 /* the first end is sooner: keys that come once, however many, take little memory */
 #define LATE_NS (50 * SHM_NS_PER_MS) /* ticks of a virtual machine may come so late */
 #define TURN_TICKS 4000 /* 1 to 2 us */
-#define OFTEN_TICKS 500 /* a change, by a thread that is to take turns */
+#define OFTEN_TICKS 500 /* mean time of a change, up to which a thread takes turns */
 
 /* The word of a leaf that was live. */
 typedef struct Cell {
@@ -264,8 +264,8 @@ static bool take_tokens_now(const ShmTrie *trie, const ShmMapRate *rate, uint64_
 }
 
 /*
- * The end of a leaf whose bucket will be full at `full_ns`; it is kept for longer. The end may be past already, if the
- * thread was held up.
+ * The end of a leaf: `keep_ms` after its bucket is full again, at `full_ns`. It may be past already, if the thread was
+ * held up.
  */
 static uint64_t bucket_end_ms(uint64_t full_ns, uint32_t keep_ms) {
         return full_ns / SHM_NS_PER_MS + keep_ms;

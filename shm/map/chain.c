@@ -521,8 +521,9 @@ static bool read_handles(const ShmArena *arena, uint64_t owner, uint32_t off, ui
 }
 
 /*
- * The tags are fetched together, since locked changes would wait for one after the other. So a put of 64 KiB takes an
- * eighth less in a program that uses its caches for other things, too, and 2 % more in one that does nothing else.
+ * The tags are fetched together: the locked instructions that change them would wait for one tag after the other. So a
+ * put of 64 KiB takes an eighth less in a program whose other data fill the processor's caches, and 2 % more in a
+ * program that does nothing else.
  */
 static void free_chunks(ShmActor *actor, const uint64_t *handles, uint32_t n) {
         for (uint32_t i = 0; i < n; i++)

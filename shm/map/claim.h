@@ -18,9 +18,9 @@ typedef struct ShmMapClaim {
 } ShmMapClaim;
 
 typedef struct ShmClaimed {
-        uint64_t version; /* 0, -EBUSY */
-        ShmClaim claim; /* -EBUSY: the other one */
-        uint32_t value_size; /* -EMSGSIZE: that of the stale value */
+        uint64_t version; /* after 0: of the caller's claim; after -EBUSY: of the other one */
+        ShmClaim claim; /* after -EBUSY: the other one */
+        uint32_t value_size; /* after -EMSGSIZE: that of the stale value */
 } ShmClaimed;
 
 /*

@@ -8,8 +8,8 @@
  *      copy is read, the near cache has dropped the copies of all keys that were changed before the cover's time minus
  *      the bound. A look at the cover after the read would prove nothing: the time may have been over during the read,
  *      and have been moved since.
- *   2. A time that is stored was computed from a moment before. So a thread that is stopped in between stores an
- *      earlier time than it might.
+ *   2. The process takes the time first, and computes from it the time that it stores. So if its thread is stopped in
+ *      between, the stored time is earlier than it could be, and never later.
  *   3. The words are changed by compare-and-set from the values that the process stored last. If the slot is another
  *      object's by then, the change fails, but for a chance of 2^-64.
  *
@@ -35,7 +35,7 @@ void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t 
                 .prefixes_size = prefixes_size,
         };
 
-        /* One who looks for the cover that was here before may be reading. */
+        /* A thread may still read here, for a cover that had this slot before. */
         shm_racy_copy(object, &cover, sizeof(cover));
 }
 

@@ -178,9 +178,9 @@ static void count_evicted(const ShmTrie *trie, uint32_t class) {
 }
 
 /*
- * Keeps the thread's cache of the slots that it freed short: puts of other classes need the memory, too, and a sweep
- * evicts from all classes in turn. Otherwise caches grow, as for a class that is allocated and freed in turn: in a map
- * of 16 MiB with values of 64 bytes to 8 KiB, a 16th of all memory was in the caches of one thread.
+ * Keeps the thread's cache for slots of this slab's class small: puts of other classes need the memory, too, and a
+ * sweep evicts from all classes in turn. Otherwise caches would grow, as for a class that is allocated and freed in
+ * turn: in a map of 16 MiB with values of 64 bytes to 8 KiB, a 16th of all memory was in the caches of one thread.
  */
 static void keep_few(ShmActor *actor, const ShmTrie *trie, uint32_t slab) {
         SlabWord w = shm_slab_word(trie->arena, slab);
@@ -190,7 +190,7 @@ static void keep_few(ShmActor *actor, const ShmTrie *trie, uint32_t slab) {
 
 /*
  * Moves the hand from *w to its next victim in a slab or past the slab, unless another thread has moved it. Returns the
- * cost of the entry that was evicted; 0: none was. *n falls where the hand comes to the end of the slabs.
+ * cost of the entry that was evicted; 0: none was. *n falls by 1 if the hand comes to the end of the slabs.
  */
 static uint64_t evict_step(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint64_t *w,
                            uint32_t *n, uint64_t old) {

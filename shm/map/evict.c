@@ -57,15 +57,20 @@
 #include "shm/map/tally.h"
 
 #define SMALL_SHARE 3 /* an entry is small if it takes less than the mean divided by this */
-#define EXTRA_MAX 16 /* entries that a put evicts at most, beyond its own size, after the limit was lowered */
+#define EXTRA_MAX                                                                                            \
+        16 /* entries that a put evicts, at most or as its size needs, after the limit was lowered */
 /* A map mostly exceeds its limit by less than this share. Threads have up to half of it in tallies of their own. */
 #define EXCESS_SHARE 32
 #define EMPTIED_MAX 512 /* slabs that are emptied for one put, at most */
 #define CHAINS_MAX 64 /* entries that are evicted, at most, in search of chains */
 #define TRIES_MAX 32 /* for one put: other threads may take the memory that it freed */
 #define FULL_MS 100 /* for so long after an eviction for memory, the pool counts as full */
-#define CLASS_TRIES 2 /* to free slots of the class: if these fail, other threads take what the put frees */
-/* Slabs of other maps were emptied before, and did not help, since they have objects, too: slots of the own map may. */
+#define CLASS_TRIES                                                                                          \
+        2 /* to free slots of the class: if they fail, other threads take the slots that the put frees */
+/*
+ * The try at which the put's own map gives slots. The tries before it emptied slabs of other maps. That did not help if
+ * these slabs have other objects, too.
+ */
 #define OWN_TRY 3
 
 void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf) {
@@ -149,7 +154,10 @@ static void turn_to(Search *s, const ShmTrie *from) {
         shm_tally_begin(s->actor, from);
 }
 
-/* Evicts the map's entries in a slab. True: one large entry was enough, and its chunks were whole slabs. */
+/*
+ * Evicts the map's entries in a slab, and adds their cost to *cost. True: *cost has come to `size`, and the last entry
+ * had chunks that were whole slabs, so this slab need not become free.
+ */
 static bool empty_of_map(const Search *s, uint32_t slab, uint64_t size, uint64_t *cost) {
         uint64_t last = 0;
         uint64_t enough = shm_chain_takes_slabs(s->from->arena) ? s->from->arena->size_max : UINT64_MAX;
@@ -315,7 +323,10 @@ static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *ev
                 set_full(trie, 0);
 }
 
-/* Evicts the excess over the limit. If that is much, stops at what the put brings, or at EXTRA_MAX entries if more. */
+/*
+ * Evicts the excess over the limit. If that is much, stops once it has evicted as many bytes as the put brings, and
+ * EXTRA_MAX entries.
+ */
 static void evict_excess(ShmActor *actor, const ShmTrie *trie, uint64_t excess, const ShmEvict *evict) {
         uint64_t gone = 0, cost = 1;
 

@@ -39,7 +39,7 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
 /* Says whether puts into other maps may evict this map's entries. A hint: its options decide. */
 void shm_evict_offer(const ShmTrie *trie, bool evicts);
 
-/* Before a leaf is linked. `cost`: as shm_map_view_cost(); `used`: it replaces an entry of its key. */
+/* To be called before the leaf is linked. `cost`: as shm_map_view_cost(); `used`: it replaces an entry of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
 /*
@@ -58,12 +58,15 @@ static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions 
                shm_load_rlx(&trie->arena->header->maps[trie->map - 1].classes) >> slab_word_class(word) & 1;
 }
 
-/* Before a put makes its leaf: evicts if the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC. */
+/*
+ * Before a put makes its leaf: evicts if the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC: the map
+ * would exceed it, and does not evict.
+ */
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);
 
 /*
- * After a put failed with -ENOMEM; n_tries counts from 0 the calls of this put. True: entries were evicted, and the put
- * is to be tried again.
+ * After a put failed with -ENOMEM. `n_tries`: earlier calls for this put. True: entries were evicted, and the put is to
+ * be tried again.
  */
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries);
 

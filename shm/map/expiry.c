@@ -26,7 +26,7 @@
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
-#define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and as a stale value; later ends are damage */
+#define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and then `stale_ms`; later ends are damage */
 
 /* *ret_leaf: the leaf that has the new end. SHM_TRIE_E_CHANGED: try again. */
 static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {

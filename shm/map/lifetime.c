@@ -4,8 +4,8 @@
  * Purpose: entries have an end, which can be moved.
  *
  * Invariants
- *   1. A thread may find that an entry's time is over, and therefore change the map, or refuse a change. Before it
- *      does, it settles the end, from the end that it saw, or finds that settled. So no touch comes between. A reader
+ *   1. A thread may find that an entry's time is over, and therefore change the map, or refuse a change. Before that,
+ *      it settles the end that it saw, by compare-and-set, or finds it settled. So no touch comes between. A reader
  *      only looks: a touch that was held up since before the end may bring back an entry that a reader has missed, if
  *      nobody took its memory.
  *   2. `first` of a slab, and of the arena, is not later than the end of any entry in it, except while a step looks at

@@ -24,11 +24,11 @@ static inline void shm_map_sweep_begin_map(ShmMapSweep *sweep) {
 /* How many counts of maps were asked for so far, of all maps together, modulo 2^32. */
 uint32_t shm_map_miscounts(const ShmArena *arena);
 /*
- * Whether all maps were swept after sweeps->asked was `asked`, and all maps were counted that were to be when
+ * Whether all maps were swept since sweeps->asked was `asked`, and each count was made that had been asked for when
  * shm_map_miscounts() was `miscounts`.
  */
 bool shm_map_sweeps_ended(const ShmMapSweeps *sweeps, uint64_t asked, uint32_t miscounts);
-/* Whether a sweep is under way, or wanted: of all maps, or of maps that are to be counted. Each sweep counts these. */
+/* Whether a sweep is under way, or is wanted: of all maps, or only of the maps that are to be counted. */
 bool shm_map_sweeps_due(const ShmArena *arena, const ShmMapSweeps *sweeps);
 /* A step of the sweep that is due. */
 void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n);

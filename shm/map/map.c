@@ -63,7 +63,7 @@ static inline void remember_room(const ShmTrie *trie, uint32_t room) {
 typedef enum Match {
         OTHER, /* not the key's: a live leaf of another key, or in a bucket a word that cannot be used */
         MINE,
-        VACANT, /* nothing, or above the buckets a stale leaf, or in a bucket where it once was */
+        VACANT, /* the word is 0, or above the buckets has a stale leaf, or in a bucket was the key's before */
         AGAIN, /* the word was changed meanwhile, the cursor moved */
 } Match;
 

@@ -110,8 +110,8 @@ ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version
                      void *buffer, size_t size, ShmMapView *ret_view);
 
 /*
- * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (in all its time the map had more than 900
- * keys with this hash), -EIDRM, errors of shm_object_alloc().
+ * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (the map would exceed its limit, and does not
+ * evict; or in all its time it had more than 900 keys with this hash), -EIDRM, errors of shm_object_alloc().
  */
 int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                 uint64_t *ret_version);

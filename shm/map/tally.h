@@ -28,8 +28,8 @@ void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 /* The most bytes that a thread has in its tally. With a limit, all threads together have a 64th of it at most. */
 #define SHM_TALLY_BYTES UINT64_C(65536)
 /*
- * The most inserts. If as many bytes are freed as put, the bytes alone would never move the tally to the state. But the
- * number of entries may change, and eviction needs their mean size.
+ * The most inserts that a tally has. If as many bytes are freed as put, the bytes alone would never move the tally to
+ * the state. But the number of entries may change, and eviction needs their mean size.
  */
 #define SHM_TALLY_INSERTS 256U
 
@@ -122,7 +122,7 @@ static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCo
                 shm_wait_wake(trie, view->head.hash);
 }
 
-/* A get. Only the owner of the record calls them. */
+/* These two count a get. Only the owner of the record calls them. */
 static inline void shm_tally_hit(const ShmActor *actor, const ShmTrie *trie) {
         if (trie->map != 0)
                 /* ORDER: rlx; a statistic. */

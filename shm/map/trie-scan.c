@@ -43,7 +43,7 @@ static void pass_range(ShmTrieScan *scan, uint32_t bits) {
         scan->position = 0;
 }
 
-/* Passes over the word's range. 0: the cursor is at the next word of its node; else it is used up. */
+/* Passes over the word's range. 0: the cursor is at the next word of its node; SHM_TRIE_E_LAST: there is none. */
 static int pass_word(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c) {
         pass_range(scan, range_bits(trie, c));
         if (scan->done || c->depth == 0 || c->index >= trie->levels[c->depth - 1].mask)
@@ -75,8 +75,8 @@ static int scan_buckets(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c
 }
 
 /*
- * A leaf above the buckets. 1: it is next; 0: it is not, the scan is where it was: its range is to
- * be passed over, or, when *ret_again, its word to be looked at again.
+ * A leaf above the buckets. 1: it is the next one. 0: it is not, and the scan has not moved: the caller passes over the
+ * leaf's range or, if *ret_again is set, looks at its word again.
  */
 static int scan_leaf(const ShmTrie *trie, ShmTrieScan *scan, ShmTrieCursor *c, bool *ret_again) {
         uint32_t bits = range_bits(trie, c);

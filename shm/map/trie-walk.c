@@ -59,7 +59,7 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
         c->raw = shm_load_acq(c->word);
         was_live = trie_live(arena, c->node);
         is_live = trie_live(arena, renewed);
-        /* Freed and used again, it was unlinked before, or its epoch was revoked, and the node above is stale, too. */
+        /* If the slot has another object by now, the node was unlinked before, or the node above was revoked, too. */
         if (!trie_link_holds(trie, above))
                 return SHM_TRIE_E_CHANGED;
         if (!is_next || !is_live)
@@ -106,8 +106,8 @@ __attribute__((noinline)) static int seek_slowly(const ShmTrie *trie, uint64_t h
 }
 
 /*
- * The way down in most cases, with what it needs in registers: nodes are what the words above say, and the path ends
- * above the buckets. seek_slowly() knows what to do with the rest.
+ * The walk in most cases, with its data in registers: each node is live under the handle in the word above, no word is
+ * frozen, and the path ends above the buckets. seek_slowly() serves all other cases.
  */
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         const ShmArena *arena = trie->arena;
@@ -189,9 +189,9 @@ void shm_trie_prefetch(const ShmTrie *trie, const uint64_t *hashes, uint32_t n) 
 }
 
 /*
- * A node that holds a word which is not frozen is linked. Of a frozen one the node's tag does not tell: a node is
- * unlinked first, freed then; so what it holds may have moved up, and have been replaced there. Where the cursor's node
- * is being renewed, a word that still has the seal of the version before is read as some frozen one.
+ * A live node with a word that is not frozen is linked. If the word is frozen, the node may be unlinked though it is
+ * live, since it is freed later: its leaf may have moved up, and have been replaced there. While the cursor's node is
+ * renewed, a word that still has the seal of the previous version reads as frozen.
  */
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
         int r = trie_load(trie, c);
@@ -215,7 +215,7 @@ int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *c) {
         return shm_trie_reload(trie, c);
 }
 
-/* Any root: the asker is about a dead thread's object, which no longer moves. */
+/* It may be any root: repair asks about an object of a dead thread, which no longer moves. */
 static bool is_named_root(const ShmArena *arena, uint64_t handle) {
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
                 /* ORDER: acq, pairs with shm_root_set(); a root that is named stays as it is. */

@@ -28,8 +28,8 @@ static uint32_t node_size(const ShmArena *arena, uint8_t bits) {
 }
 
 /*
- * For n leaves with random hashes, n / (bits x ln 2) nodes have two or more below them, within 3 %: the memory of the
- * index goes by a node's size over its bits. Where there is a class of 64 bytes that is 31 bytes a leaf.
+ * For n leaves with random hashes, n / (bits x ln 2) nodes have two or more below them, within 3 %. So the memory of
+ * the index is in proportion to a node's size divided by its bits: with a class of 64 bytes, 31 bytes a leaf.
  */
 static uint8_t choose_low_bits(const ShmArena *arena) {
         uint8_t best = LOW_BITS_MIN;

@@ -84,7 +84,7 @@ enum {
         _SHM_TRIE_E_SUCCESS,
         SHM_TRIE_E_CHANGED, /* the word was changed meanwhile; the cursor is where its path ends now */
         SHM_TRIE_E_LAST, /* no leaf of that hash further on */
-        SHM_TRIE_E_STALE, /* the leaf that was to be linked is stale, since its epoch was revoked, or cannot be */
+        SHM_TRIE_E_STALE, /* the leaf that was to be linked was revoked with its epoch, or cannot be linked */
 };
 
 /*

@@ -3,7 +3,7 @@
 #include "shm/map/leaf.h"
 #include "shm/map/trie.h"
 
-/* In a bucket; else see shm_map_vacancy(). */
+/* shm_map_vacancy() for a word in a bucket. */
 uint64_t shm_map_bucket_vacancy(const ShmTrie *trie, const void *key, uint32_t key_size);
 
 /* The word's value after the entry at the cursor was deleted. `key` NULL: it is not known. */
