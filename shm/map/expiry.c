@@ -7,9 +7,10 @@
  *   1. An object is a leaf of a map if the map's trie holds it on the path of the hash with which the object begins. A
  *      thread that finds an object in a slab writes into it only once it knows this.
  *
- *   2. While a pass is under way, `first` of the arena is the earliest of the ends that the pass has left behind, and
- *      that writers have noted since it began, perhaps in slabs that the pass has passed. It is PASS_BEGUN if there are
- *      no such ends. The pass looks at the slabs ahead, whatever `first` is. `first` is 0 only if no end is noted.
+ *   2. While a pass is under way, `first` of the arena is the earliest end that the pass has left behind, or that a
+ *      writer has noted since the pass began; that entry may be in a slab that the pass has passed. It is PASS_BEGUN if
+ *      there are no such ends. The pass looks at the slabs ahead, whatever `first` is. `first` is 0 only if no end is
+ *      noted.
  *
  * Who may do what: writers touch; the maintainer steps.
  *
