@@ -32,13 +32,12 @@ static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 
 /* Entries that expire. Times are milliseconds of the pool's clock (shm/arena/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {
-        uint64_t
-                first; /* no entry expires before; may be too early, never too late, but while a pass is under way */
+        uint64_t first; /* no entry expires before; it may be too early, and during a pass too late */
         uint64_t unused[7];
         uint64_t boot_offset_ms; /* that clock runs ahead of CLOCK_MONOTONIC by this */
         uint64_t renewed; /* when it was last set */
         uint64_t hand; /* the next slab of the pass under way; 0: none is */
-        uint64_t begun; /* the first slab of this pass was looked at then */
+        uint64_t begun; /* when this pass, or the last one, began */
         uint64_t unused2[4];
 } ShmExpiry;
 static_assert(sizeof(ShmExpiry) == 128, "arena format");
@@ -58,7 +57,7 @@ typedef enum ShmMapCount {
 /* Eviction among entries of one class, see shm/map/evict.c. All but the place are hints. */
 typedef struct ShmMapHand {
         uint64_t place; /* the sweep and the slot that is next */
-        uint32_t evicted; /* in this sweep, by it */
+        uint32_t evicted; /* by this hand, in this sweep */
         uint32_t passed; /* entries met by this sweep, if it is a full one */
         uint32_t entries; /* met by the last full sweep */
         uint32_t put; /* entries that came in this sweep */
@@ -136,7 +135,7 @@ typedef struct ShmMapSweeps {
         uint64_t ended; /* `begun` of the last one that ended; another is wanted if `asked` is more */
         uint64_t moved_usec; /* private pools: when a process last did a part of one, on the wall clock */
         ShmMapSweep sweep;
-        uint32_t counting; /* deaths in a change of a map, modulo 2^32, when the last walk began */
-        uint32_t counted; /* `counting` of the last one that ended: another is wanted if there were more */
+        uint32_t counting; /* shm_map_miscounts() when the last walk began */
+        uint32_t counted; /* `counting` of the last one that ended; another is wanted if it rose since */
 } ShmMapSweeps;
 static_assert(sizeof(ShmMapSweeps) == 128, "arena format");

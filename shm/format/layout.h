@@ -79,7 +79,7 @@ typedef struct ShmHighWater {
         uint64_t committed_slabs;
         uint64_t used_slabs; /* committed and not FREE */
         uint64_t retained_slabs; /* FREE */
-        uint64_t swing_slabs; /* the largest rise of slabs in use after a fall, see raise_used() */
+        uint64_t swing_slabs; /* the largest rise of slabs in use after a fall: see high_water_raise_used() */
         uint64_t fallen_slabs; /* the fewest slabs in use since their peak */
         uint64_t clients;
         uint64_t threads;
@@ -91,12 +91,12 @@ static_assert(sizeof(ShmHighWater) == 41 * 8, "arena format");
 typedef struct ShmHeader {
         /*
          * Written once, by the process that makes the arena, before another process maps it. Up to arena_id all
-         * formats are alike: a daemon of another one is to know the memory of the last daemon.
+         * formats are alike, so that a daemon of another format recognizes the memory of the last daemon.
          */
         uint64_t magic;
         uint32_t format_version;
         uint32_t header_size;
-        uint64_t format_hash; /* hash of struct sizes and SHM_ENTRY_FORMAT: a build may change only these */
+        uint64_t format_hash; /* hash of struct sizes, SHM_ENTRY_FORMAT and more: see format_hash() */
         uint64_t arena_id[2];
         uint8_t pool_key[16];
         uint64_t total_size;
@@ -147,7 +147,7 @@ typedef enum ShmTotal {
 /* A slab's state, outside of the slab. */
 typedef struct ShmSlabLine {
         ShmPair word; /* see shm/format/slab-word.h */
-        uint64_t expires_first; /* the same for entries in this slab, or too early */
+        uint64_t expires_first; /* no entry in this slab expires before; see ShmExpiry.first */
         uint32_t tag_floor; /* where versions go on while the tags may have no page; see shm/slab/tags.c */
         uint32_t unused;
         /* Entries of maps that evict, see shm/map/evict.c. A bit for each slot: */
