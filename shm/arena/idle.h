@@ -10,7 +10,7 @@
 typedef struct ShmIdle {
         uint64_t due_usec; /* when the next look is due */
         uint64_t seqs[SHM_RECORDS_MAX]; /* as the last look found them */
-        uint64_t known[SHM_RECORDS_MAX / 64]; /* a bit for each record of which `seqs` tells */
+        uint64_t known[SHM_RECORDS_MAX / 64]; /* a bit for each record that a look has seen */
         uint64_t emptied[SHM_RECORDS_MAX /
                          64]; /* a bit for each record that was found idle since its seq moved */
         uint64_t found[SHM_RECORDS_MAX / 64]; /* the result of the last look: a bit for each idle record */

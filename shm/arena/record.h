@@ -27,7 +27,7 @@
  *     ROLLED_BACK -> UNUSED  FREE       the maintainer                          shm_record_set_unused()
  *
  * The freeze bit is in another word (ShmRecord.attention). The maintainer sets it in any state of the record. It
- * clears it when it has emptied the caches for whose sake it froze the record, or before the record becomes UNUSED.
+ * clears the bit once it has emptied the caches for which it froze the record, or before the record becomes UNUSED.
  */
 typedef enum ShmRecordState {
         SHM_RECORD_UNUSED,

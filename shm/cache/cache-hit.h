@@ -66,7 +66,7 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
         ShmCache *cache;
 
         shm_record_enter(record);
-        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands.
+        /* ORDER: acq, pairs with shm_freeze_begin(); if it is as last seen, caches are ours, and epochs as copied.
            ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
         if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1 >= actor->size_max))
@@ -128,7 +128,7 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
         ShmCache *cache;
 
         shm_record_enter(record);
-        /* ORDER: acq, pairs with shm_freeze_begin(); caches are ours, and the epochs as copied, if it stands.
+        /* ORDER: acq, pairs with shm_freeze_begin(); if it is as last seen, caches are ours, and epochs as copied.
            ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
         if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          id >= actor->n_slots_ever || !(tag & 1)))

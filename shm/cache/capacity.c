@@ -18,9 +18,10 @@
 
 #include "shm/cache/cache-drain.h"
 
-#define CAPACITY_BYTES 196608U /* bounds caches of large classes, */
-#define CAPACITY_BYTES_MAX                                                                                   \
-        (UINT32_C(1) << 20) /* in pools that are large enough for values of maps of that size */
+/* Bounds caches of large classes, see capacity_bytes_max(). */
+#define CAPACITY_BYTES 196608U
+/* The bound in a large pool, whose maps may have values of this size: a put fills chunks from the cache. */
+#define CAPACITY_BYTES_MAX (UINT32_C(1) << 20)
 #define WINDOW 256 /* slots, or slab words, after which a window is full */
 #define BYPASS 8192 /* operations that then go past a cache that did not pay */
 #define RARE 16 /* a cache that moves one slot in so many hits of its thread, or fewer, is large enough */

@@ -18,8 +18,8 @@
  *   4. Time is linear in slabs and in the slots that records list, even if the lists are garbage: at most BATCH slabs
  *      are candidates at once, and each batch costs ROUNDS gatherings. A step is some slabs, or some slots.
  *   5. Until they are collected, slots of an era that is being revoked are taken, their tags are even, and no record
- *      refers to them. They count as in flight. So a slot is lost only if it is as it was after the epoch was found not
- *      to be revoked.
+ *      refers to them. They count as in flight. So a slot is lost only if the check finds that its era is not to be
+ *      revoked, and then finds the slot unchanged.
  *
  * Who may do what: the checker reads, and writes nothing, unless the maintainer asked it to repair.
  *
@@ -207,8 +207,8 @@ static void report_slots(ShmCheckRun *c, const ShmSlabView *view, SlotResults v)
 }
 
 /*
- * Slots may look lost because a revocation gave them back: it may have ended after the last view, and before the
- * question whether there is one. So they are looked at once more.
+ * Slots may look lost because a revocation gave them back: it may have ended after the last view, and before the check
+ * asked whether there is one. So the check looks at them once more.
  */
 static uint64_t lost_still(const ShmCheckRun *c, const ShmSlabView *view, uint64_t lost) {
         ShmSlabView now;

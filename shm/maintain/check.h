@@ -13,8 +13,8 @@
 /* 0 or -ENOMEM. The arena is clean when `problems` is 0. */
 int shm_check(const ShmArena *arena, ShmCheck *ret);
 /*
- * Also repairs: gives lost slots back, sets missing hints, and releases slabs whose holder's record is not in use. For
- * the maintainer.
+ * The same, and it repairs: gives lost slots back, sets missing hints, and releases slabs whose holder's record is not
+ * in use. For the maintainer.
  */
 int shm_check_repair(ShmActor *control, ShmCheck *ret);
 
@@ -37,5 +37,5 @@ ShmCheckRun *shm_check_begin(void *memory, const ShmArena *arena, uint32_t n_sla
                              ShmCheck *result);
 /* Looks at up to n slabs, or checks a batch of candidates. False: the check is over. */
 bool shm_check_step(ShmCheckRun *run, uint32_t n);
-/* In slabs. */
+/* How far the check is, in slabs. */
 void shm_check_progress(const ShmCheckRun *run, uint32_t *ret_done, uint32_t *ret_total);

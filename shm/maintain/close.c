@@ -88,7 +88,7 @@ void shm_close_wake(ShmClose *close, uint64_t now_usec) {
 
 bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec) {
         if (close->state == SHM_CLOSE_EMPTY)
-                return emptied; /* a record that is left then waits for its thread */
+                return emptied; /* records that are not empty then wait for their threads */
         if (close->state == SHM_CLOSE_WAIT)
                 return now_usec >= close->due_usec;
         return close->state != SHM_CLOSE_IDLE;
@@ -103,8 +103,8 @@ static bool has_moved_on(const ShmClose *close, ShmActor *control, const ShmFree
 }
 
 /*
- * Whether a round that starts now may see more than the last one did, for another reason. Such reasons may come again
- * and again.
+ * Whether a round that starts now may see more than the last one did, though no thread has moved on. This may be so
+ * again and again: such a round begins only after the rest.
  */
 static bool may_see_more(const ShmClose *close) {
         return close->n_pending == 0 || close->revoke.kept > 0 || close->unfenced || close->woken;

@@ -61,7 +61,7 @@ typedef struct ShmClose {
         uint64_t n_walked; /* requests that were walked after */
         uint64_t n_settled; /* the same, when no thread was pending and no slot in hand */
         uint32_t era; /* newest of the id when the round began */
-        bool open; /* it was, then */
+        bool open; /* whether that era was open then */
         bool woken; /* slabs drained since the round began */
         bool unfenced; /* slots wait for a membarrier that works */
         uint32_t n_pending; /* threads that may add to it, when the round began */
@@ -69,21 +69,22 @@ typedef struct ShmClose {
         uint64_t objects; /* revoked, ever */
         uint64_t reclaimed_size; /* ever, by this maintainer */
         uint64_t round_usec; /* when the round began */
-        uint64_t walked_usec, rest_usec; /* when the last walk ended, and how long to leave it at that */
+        uint64_t walked_usec, rest_usec; /* when the last walk ended, and how long the machine then rests */
         uint64_t wait_usec; /* between two looks */
         uint64_t due_usec; /* when WAIT ends */
 } ShmClose;
 
 /* The epoch was closed, or an era of it revoked; its caches are being frozen. */
 void shm_close_start(ShmClose *close, uint64_t now_usec);
-/* Slabs of it drained. */
+/* Slabs of the epoch drained. */
 void shm_close_wake(ShmClose *close, uint64_t now_usec);
 
 /*
- * Whether a step would do anything now. In EMPTY the machine waits for the freeze; `emptied`: the freeze is not busy.
+ * Whether a step would do anything now. In EMPTY the machine waits for the freeze. `emptied`: since the start, the
+ * freeze has looked at all records.
  */
 bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec);
-/* Whether it uses the maintainer's reachability check, or is about to. */
+/* Whether the machine uses the maintainer's reachability check, or is about to. */
 static inline bool shm_close_checks(const ShmClose *close) {
         return close->state == SHM_CLOSE_COLLECT;
 }

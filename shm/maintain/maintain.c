@@ -53,7 +53,7 @@ static bool has_looked(const ShmMaintain *m, uint64_t looks_due) {
         return shm_freeze_has_looked(&m->freeze, looks_due);
 }
 
-/* A round of a close begins after a look at all records. */
+/* Whether a step of the freeze is due. It is if a close waits: its round begins after a look at all records. */
 static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
         bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);
 

@@ -47,7 +47,7 @@ typedef struct ShmRefsSome {
 typedef struct ShmRefs {
         const ShmArena *arena;
         ShmRefSlab *slabs;
-        uint32_t n; /* slabs; those at or above are left out where `some` is NULL */
+        uint32_t n; /* how many slabs; if `some` is NULL, slabs from this index on are left out */
         ShmRefsSome *some; /* NULL: all slabs below n */
         uint64_t *touched; /* all slabs: a slab set of slabs that an intent names; else NULL */
         uint64_t caches[SHM_CACHES_MAX / 64]; /* some slabs: only these caches can hold their slots */

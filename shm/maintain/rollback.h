@@ -19,13 +19,14 @@ uint64_t shm_rollback_named(ShmActor *control, uint32_t record);
  * shm_rollback_named().
  */
 void shm_rollback_paths(ShmActor *control, uint32_t record);
-/* Clears its notes and its guard. To be called last. */
+/* Clears the record's notes and guard, and the map that it names. To be called last. */
 void shm_rollback_forget(ShmRecord *record);
 /*
- * The same for the maintainer's own record, after a death: it may note nodes that were unlinked, or were about to be.
+ * Does all this for the maintainer's own record, after its death: its notes name leaves and nodes that it was
+ * unlinking.
  */
 void shm_rollback_control(ShmActor *control);
-/* Frees the objects of one of its caches. Returns how many. */
+/* Frees the objects that the thread had made in one of its caches. Returns how many. */
 uint64_t shm_rollback_cache(const ShmArena *arena, uint32_t record, const ShmCacheWalk *walk);
 
 /* Makes the slot's tag even if it is this odd one. Returns whether it was. */

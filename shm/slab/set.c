@@ -8,7 +8,7 @@
  *   1. A bit may be set though its slab does not belong in the set: a thread that tries to claim the slab fails,
  *      and removes the bit.
  *   2. A slab that belongs in the set by its word has its bits set up to the root, or the intent of a record names
- *      it (a record of a live thread, or of a dead thread until it is repaired).
+ *      it. The record is a live thread's, or a dead thread's until it is repaired.
  *
  * Who may do what: any thread adds and removes. An add always goes up to the root: a bit that is set does not mean that
  *   the bits above it are, since the thread that set it may have been stopped there. Words are changed by locked
