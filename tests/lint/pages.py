@@ -2,7 +2,7 @@
 
 Checked are: links; paths with a slash and a suffix, from the root, from the page's folder or, in a page of a top folder, from
 there; names with () behind, which some source must have with a parenthesis behind it; and that a file which stands right before
-or, in a picture, behind such a name has it. NAME stands for any.
+or, in a picture, behind such a name has it. NAME stands for any, and {a,b} for each of the two.
 """
 
 import re
@@ -10,7 +10,7 @@ import re
 import tree
 
 LINK = re.compile(r'\]\(([^)\s]+)\)')
-PATH = re.compile(r'(?<![\w/.$~:@*<>%-])(?!build)((?:[\w.@*-]+/)+[\w.@*-]*\.(?:c|h|hpp|py|md|scd|proto|sym|build|conf|catalog|yml))(?![\w/*])')
+PATH = re.compile(r'(?<![\w/.$~:@*<>%-])(?!build)((?:[\w.@*-]+/)+(?:[\w.@*-]|\{[\w,-]+\})*\.(?:c|h|hpp|py|md|scd|proto|sym|build|conf|catalog|yml))(?![\w/*])')
 NAME = re.compile(r'(?<![\w.:>-])([a-z][a-z0-9]*_[a-z0-9_]+)\(\)')
 # "`file`, `name()`" in text, "name()   file" in pictures.
 BEFORE = re.compile(r'`([\w./-]+/[\w.-]+\.(?:c|h|py))`, `([a-z]\w*)\(\)`')
@@ -47,6 +47,12 @@ def check_links(root, name, text, names):
             yield match.start(), f'a link to {match.group(1)}: there is no such heading'
 
 
+def alternatives(path):
+    """The paths for which a path with {a,b} stands."""
+    match = re.search(r'\{([^}]*)\}', path)
+    return [path[:match.start()] + one + path[match.end():] for one in match[1].split(',')] if match else [path]
+
+
 def matching(path, name, names):
     pattern = re.compile('/'.join(re.escape(p).replace(r'\*', '[^/]*') for p in path.split('/')))
     folders = {'', name.rpartition('/')[0] + '/', name.split('/')[0] + '/' if '/' in name else ''}
@@ -73,8 +79,8 @@ def check(root):
         text = tree.read(root, name)
         found = list(check_links(root, name, text, set(names)))
         bare = LINK.sub(lambda m: ' ' * len(m.group()), text)
-        found += [(m.start(), f'there is no file {m.group(1)}') for m in PATH.finditer(bare)
-                  if 'NAME' not in m.group(1) and not matching(m.group(1), name, names)]
+        found += [(m.start(), f'there is no file {path}') for m in PATH.finditer(bare) for path in alternatives(m.group(1))
+                  if 'NAME' not in path and not matching(path, name, names)]
         found += [(m.start(), f'there is no function {m.group(1)}()') for m in NAME.finditer(text)
                   if m.group(1) not in called]
         found += check_places(root, name, text, names)
@@ -95,6 +101,8 @@ CASES = [
     ('no heading', page('[there](../tests/README.md#gone)\n'), [], 'no such heading'),
     ('no file', page('`map/gone.c`\n'), [], 'no file map/gone.c'),
     ('no file in a block', page('\n    walk    map/gone.c   and on\n'), [], 'no file map/gone.c'),
+    ('several files', page('`tests/{a,b}.py`\n') | {'tests/a.py': '', 'tests/b.py': ''}, [], None),
+    ('not each file', page('`tests/{a,b}.py`\n') | {'tests/a.py': ''}, [], 'no file tests/b.py'),
     ('its file', page('`map/trie.c`, `trie_link()`\n\n    trie_link()   map/trie.c   links\n'), [], None),
     ('not where it is called', page('`tests/a.py`, `trie_link()`\n') | {'tests/a.py': 'def f():\n    trie_link()\n'}, [], 'has no'),
     ('not its file', page('`tests/a.py`, `trie_link()`\n') | {'tests/a.py': ''}, [], 'tests/a.py has no trie_link()'),
