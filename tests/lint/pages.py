@@ -1,8 +1,9 @@
-"""Pages (*.md) name files and functions that exist, and their links lead somewhere.
+"""Pages (*.md), and comments of C files, name files and functions that exist, and links of pages lead somewhere.
 
-Checked are: links; paths with a slash and a suffix, from the root, from the page's folder or, in a page of a top folder, from
+Checked are, in pages: links; paths with a slash and a suffix, from the root, from the page's folder or, in a page of a top folder, from
 there; names with () behind, which some source must have with a parenthesis behind it; and that a file which stands right before
 or, in a picture, behind such a name has it. NAME stands for any, and {a,b} for each of the two.
+In comments: paths, from the root or from the top folder, and names with () behind, which some C code must have.
 """
 
 import re
@@ -15,6 +16,7 @@ NAME = re.compile(r'(?<![\w.:>-])([a-z][a-z0-9]*_[a-z0-9_]+)\(\)')
 # "`file`, `name()`" in text, "name()   file" in pictures.
 BEFORE = re.compile(r'`([\w./-]+/[\w.-]+\.(?:c|h|py))`, `([a-z]\w*)\(\)`')
 BEHIND = re.compile(r'^ +([a-z]\w*)\(\) +([\w./-]+/[\w.-]+\.(?:c|h|py))\b', re.MULTILINE)
+SYSTEM = {'epoll_wait', 'pidfd_getfd'}  # calls of the system that comments name, and no code makes
 SOURCES = ('.c', '.h', '.hpp', '.py', '.cpp')
 
 
@@ -67,6 +69,20 @@ def check_places(root, name, text, names):
             yield at, f'{path} has no {function}()'
 
 
+def check_comments(root, names):
+    texts = {n: tree.read(root, n) for n in names if n.endswith(('.c', '.h', '.hpp', '.cpp'))}
+    known = SYSTEM.union(*(re.findall(r'\b[a-z]\w*\b', tree.blank(text)) for text in texts.values()))
+    for name, text in texts.items():
+        if not name.endswith(('.c', '.h')):
+            continue
+        for match in tree.TOKEN.finditer(text):
+            words = match.group('comment') or ''
+            found = [(m.start(), f'there is no function {m.group(1)}()') for m in NAME.finditer(words) if m.group(1) not in known]
+            found += [(m.start(), f'there is no file {path}') for m in PATH.finditer(words) for path in alternatives(m.group(1))
+                      if 'NAME' not in path and not matching(path, name, names)]
+            yield from (f'{name}:{tree.line_of(text, match.start() + at)}: {what}' for at, what in found)
+
+
 def check(root):
     names = tree.files(root)
     pages = [n for n in names if n.endswith('.md')]
@@ -74,7 +90,7 @@ def check(root):
     for name in names:
         if name.endswith(SOURCES):
             called.update(re.findall(r'\b([a-z]\w*)\(', tree.read(root, name)))
-    problems = []
+    problems = list(check_comments(root, names))
     for name in pages:
         text = tree.read(root, name)
         found = list(check_links(root, name, text, set(names)))
@@ -107,6 +123,10 @@ CASES = [
     ('not where it is called', page('`tests/a.py`, `trie_link()`\n') | {'tests/a.py': 'def f():\n    trie_link()\n'}, [], 'has no'),
     ('not its file', page('`tests/a.py`, `trie_link()`\n') | {'tests/a.py': ''}, [], 'tests/a.py has no trie_link()'),
     ('not its file in a picture', page('\n    trie_link()   tests/a.py   links\n') | {'tests/a.py': ''}, [], 'has no trie_link()'),
+    ('good comment', {'shm/a.c': '/* f_g() of shm/a.c, or verb_NAME() in shm/NAME.c. */\nint f_g(void) {\n}\n'}, [], None),
+    ('no function in a comment', {'shm/a.c': '/* See f_gone(). */\nint f_g(void) {\n}\n'}, [], 'shm/a.c:1: there is no function f_gone()'),
+    ('only in a comment', {'shm/a.c': '/* f_gone() */\n', 'shm/b.h': '/* f_gone(x) */\n'}, [], 'no function f_gone()'),
+    ('no file in a comment', {'shm/a.c': 'int a;\n/* See\n * shm/gone.c. */\n'}, [], 'shm/a.c:3: there is no file shm/gone.c'),
     ('no function', page('`trie_gone()`\n'), [], 'no function trie_gone()'),
 ]
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/* `tslabctl stats` for people: the rows of base/numbers.h, in one table for each scope. */
+/* `tslabctl stats` for people: the rows of daemon/ctl/base/numbers.h, in one table for each scope. */
 
 #include <stdbool.h>
 #include <stdio.h>
