@@ -50,7 +50,7 @@ static int read_setting(Options *options, char *line, bool takes_over, char *why
         }
         *value++ = 0;
         name = strip_blanks(name);
-        /* "export TSLAB_SIZE", say, or a byte order mark before the first name: systemd sets no variable, either. */
+        /* As "export TSLAB_SIZE", or a byte order mark before the first name: systemd sets no such variable, either. */
         if (name[strspn(name, NAME_CHARACTERS)]) {
                 (void) snprintf(why, OPTIONS_WHY_SIZE,
                                 "the name '%.60s' has other characters than letters, digits and '_'", name);

@@ -6,7 +6,7 @@
  */
 #include "daemon/options.h"
 
-/* Writes the file, unless these settings are bad or out of use themselves. Logs its errors. */
+/* Writes the file. If `trouble` is set, other settings are in use, and nothing is written. Logs its errors. */
 void last_good_save(const Options *options);
 /* Sets *options, where `pool` is set already. -ENOENT: there are none; -EINVAL; ... *options may be changed in part. */
 int last_good_read(Options *options);

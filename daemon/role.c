@@ -132,7 +132,10 @@ static bool can_open(const char *path) {
         return fd >= 0;
 }
 
-/* The user of tslab-metrics.service. It reads, though no list names it. While it is not known, anybody may be it. */
+/*
+ * Whether this is the user of tslab-metrics.service, a reader though no list names it. While the number of that user is
+ * not known, any user may be it.
+ */
 static bool is_metrics_user(uid_t uid) {
         static uid_t metrics = (uid_t) -1;
         static bool known;
@@ -141,7 +144,8 @@ static bool is_metrics_user(uid_t uid) {
         if (!known) {
                 user = getpwnam("tslab-metrics");
                 metrics = user ? user->pw_uid : (uid_t) -1;
-                known = user || can_open("/etc/passwd"); /* errno does not tell whether it could */
+                /* errno does not tell whether getpwnam() could read it. */
+                known = user || can_open("/etc/passwd");
         }
         return !known || uid == metrics;
 }

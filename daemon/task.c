@@ -9,7 +9,7 @@
  *   2. The loop leaves a slice whose word has the bit only after the other thread has unlocked, and that thread looks
  *      at the word after it has locked: the two never run at once.
  *
- * Who may do what: one thread does all but what task.h offers to a thread that stands in.
+ * Who may do what: one thread makes all calls, except those that task.h offers to a thread that stands in.
  *
  * Crash: nothing of this outlives the process.
  *
@@ -39,7 +39,7 @@ struct TaskQueue {
         sd_event_source *timer;
         uint64_t
                 slice; /* 0: in none; else twice the time when it began, + 1 while the other thread stands in */
-        uint64_t n_stood; /* slices for which it did */
+        uint64_t n_stood; /* slices for which it stood in */
         pthread_mutex_t stand_in;
         uint64_t timer_usec; /* when the timer fires; TASK_IDLE: it is off */
         uint64_t max_turn_usec;

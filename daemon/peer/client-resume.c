@@ -149,9 +149,9 @@ int client_resume_rewatch(Clients *clients, pid_t pid) {
 }
 
 /*
- * A kernel before 6.9 gives the process no lasting mark. Of two processes that /proc does not show it cannot be told
- * then whether they are the same: the number of the program has to do. Every process that has the arena can read it,
- * and so a reader never gets the entry of a writer.
+ * A kernel before 6.9 gives the process no lasting mark. Then only the number of the program tells two processes that
+ * /proc does not show from each other. Every process that has the arena can read it, and so a reader never gets the
+ * entry of a writer.
  */
 static bool may_be_hidden_client(const ClientWatch *client, const Session *session, const Resumption *from) {
         if (from->identity->is_lasting)
@@ -162,7 +162,7 @@ static bool may_be_hidden_client(const ClientWatch *client, const Session *sessi
 /*
  * While the process of the entry lives, no other process has its number, so a connection of that number belongs to the
  * process itself. But a forked child may have the same connection open and write to it: only a message that the
- * process itself sent counts. A process of another pid namespace cannot be told from its child by that.
+ * process itself sent counts. That does not tell a process of another pid namespace from its child.
  */
 static bool is_entry_of(const ClientWatch *client, const Session *session, const Resumption *from) {
         if (client->dead || session->peer.pid != from->sender ||

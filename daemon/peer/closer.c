@@ -76,7 +76,7 @@ static void start_thread(void) {
         (void) pthread_attr_destroy(&attributes);
 }
 
-/* Called again while descriptors wait: one that could not be started when memory ran out may be started now. */
+/* Called again while descriptors wait: a thread for which there was no memory before may be started now. */
 static void start_missing_thread(void) {
         if (closer.n_fds > closer.n_idle && closer.n_threads < THREADS_MAX)
                 start_thread();

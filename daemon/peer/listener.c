@@ -106,7 +106,7 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                 log_error(LOG_ERR, r, "could not read %s", path);
                 return r;
         }
-        /* Should this daemon not take its place, the next one has to know, too. */
+        /* If this daemon ends before it serves an arena, the next one has to know that id, too. */
         (void) write_lock(fd, ret_left);
         *ret_fd = proto_steal_fd(&fd);
         return 0;

@@ -177,7 +177,7 @@ void session_drop(Session *session) {
 }
 
 /*
- * A process that sent its socket by ForkAttach may have it open yet, and take a message away between our look for
+ * A process that sent its socket by ForkAttach may still have it open, and take a message away between our look for
  * descriptors and the receive: the next message may then have some.
  */
 static bool may_receive(const Session *session) {

@@ -113,7 +113,7 @@ static Turn *take_session(Turns *turns) {
         return turn;
 }
 
-/* As long as a turn of the tasks: then the loop looks for events of others. */
+/* Serves sessions for as long as a turn of the tasks may take. Then the loop looks for other events. */
 static int on_turn(sd_event_source *source, void *userdata) {
         uint64_t end = proto_now_usec() + TASK_TURN_USEC;
         Turns *turns = userdata;

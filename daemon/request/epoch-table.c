@@ -44,7 +44,7 @@ void request_epoch_reserve(RequestContext *context, const ProtoRequest *request)
         events_send(pool, &(EventInfo){ .kind = "reserve", .epoch = reply_body.epoch },
                     "epoch %u:%u is %s: %s", reply_body.epoch & 0xff, reply_body.epoch >> 8,
                     request->epoch_reserve->lease ? "leased" : "reserved", request->epoch_reserve->label);
-        /* A thread may still have added a slab to the era before. */
+        /* A thread may still have added a slab to the previous era. */
         maintainer_close(requests->maintainer, id, NULL);
         reply.body_case = TSLAB__REPLY__BODY_EPOCH_RESERVE;
         reply.epoch_reserve = &reply_body;

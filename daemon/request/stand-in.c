@@ -81,7 +81,7 @@ static void on_session_end(Session *session) {
 
 /* ---- Watching the loop */
 
-/* The loop is inside one of the calls for which it needs the lock, and not in an endless loop, say. */
+/* Whether the loop is inside a system call that needs the lock: it could be late for another reason. */
 static bool loop_waits_for_pages(const StandIn *s) {
         char path[64], text[64] = "";
         _cleanup_(proto_closep) int fd = -1;

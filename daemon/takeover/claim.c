@@ -1,13 +1,13 @@
 /*
  * Two signs say that a daemon serves an arena.
  *
- *   1. A lock of its memory. Any client has the memfd, and can lock it, too. A daemon that finds the lock of a process
- *      of another user, which can be no daemon, goes on without.
+ *   1. A lock of its memory. Any client has the memfd, and can lock it, too. A process of another user can be no
+ *      daemon: if such a process has the lock, the daemon goes on without it.
  *   2. A memfd without content, and with the arena's id for its name, that the daemon has open. Other daemons of the
  *      same user find it in /proc; processes of other users cannot make one that counts. From other pid namespaces it
  *      is not seen, and there the lock has to do.
  *
- * Both end with the process. The mark comes before the search for others, so that of two daemons at once none, or one,
+ * Both end with the process. The mark comes before the search for others, so that of two daemons at once at most one
  * goes on.
  */
 #include "daemon/takeover/claim.h"
@@ -42,7 +42,7 @@ static int outcome_of_look(int error) {
 }
 
 /*
- * Whether it is none of this user's. The effective user counts, not the owner of /proc/PID, which is root where the
+ * Whether the process is another user's. The effective user counts, not the owner of /proc/PID, which is root where the
  * process is not dumpable. False, too, where nobody can tell.
  */
 static bool is_process_of_others(pid_t pid, uid_t uid) {
@@ -199,8 +199,8 @@ static int mark_arena(const ShmArena *arena, int *ret_fd) {
 
 int claim_arena(Claim *claim, const ShmArena *arena) {
         int locked = lock_arena(arena, &claim->lock);
-        int marked = mark_arena(
-                arena, &claim->mark); /* also where the lock failed: each tells of the other daemon */
+        /* Even if the lock failed: either sign shows another daemon. */
+        int marked = mark_arena(arena, &claim->mark);
 
         if (marked == -EBUSY || locked == -EBUSY) {
                 claim_deinit(claim);

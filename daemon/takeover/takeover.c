@@ -261,7 +261,7 @@ int takeover_open_arena(ArenaOrigin *origin, Pool *pool, Passed *passed, Listene
         even_record_seq(&pool->arena);
         if (origin->taken_up) {
                 passed_store_arena(
-                        pool->arena.fd); /* again: another arena of its name may have been removed */
+                        pool->arena.fd); /* again: removing another arena by its name removed this one, too */
                 if (*pool->options->trouble)
                         take_geometry(&pool->arena, &pool->options->geometry);
                 else

@@ -68,8 +68,8 @@ static uint64_t read_cache_size(const Hierarchy *h, const char *dir) {
 }
 
 /*
- * Near its limit a cgroup may be full of pages of files, which the kernel drops before it refuses memory. Where it is
- * not near, the margin is left once more at least.
+ * Near its limit a cgroup may be full of pages of files, which the kernel drops before it refuses memory: they do not
+ * count as used. While twice the margin is left, they are not read, since there is room in any case.
  */
 static void leave_out_cache(CgroupRoom *room, const Hierarchy *h, const char *dir) {
         uint64_t cache = room_size(room) <= 2 * CGROUP_MARGIN_SIZE ? read_cache_size(h, dir) : 0;

@@ -48,7 +48,7 @@ static int written_argument(long number) {
         }
 }
 
-/* Without a question to the file system of `path`, which may not answer. */
+/* Lets the file system of `path` ask no server, which might never answer. */
 static bool is_file(const char *path, const struct stat *file) {
         struct statx st;
 

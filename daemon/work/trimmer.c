@@ -153,9 +153,9 @@ void trimmer_press(Trimmer *trimmer) {
 }
 
 /*
- * Slabs whose pages are to leave a cgroup, so that its limit leaves the margin again. Most limits leave it, as nobody
- * commits beyond; but a limit may be lowered, and the kernel kills the daemon where nothing is left for it. Half the
- * margin, so that a few pages more or less begin no pass.
+ * How many slabs must lose their pages so that the margin below the limit of the cgroup is free again; 0 while half of
+ * it is free, so that a few pages more or less begin no pass. Nobody commits into the margin, but a limit may be
+ * lowered, and the kernel kills the daemon once nothing is left for it.
  */
 static uint32_t n_over_limit(void) {
         CgroupRoom room;
