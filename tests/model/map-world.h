@@ -94,7 +94,7 @@ static inline void map_entry(unsigned k, char value, uint32_t epoch) {
 /*
  * Where the index has epoch 1, and slab 0: leaves one empty slab, and one slot for a leaf in a slab of other objects of
  * epoch 0. A leaf takes the empty slab, which is still in the set of slabs with slots for leaves, before that slot.
- * Returns how many objects there are in epoch 0; *ret_n: and beside the index.
+ * Returns how many objects there are in epoch 0; *ret_n: in epoch 1, beside the index.
  */
 static inline unsigned map_make_tight(unsigned *ret_n) {
         uint64_t handles[16], handle;
@@ -150,7 +150,7 @@ static inline void map_wipe(uint64_t handle) {
         }
 }
 
-/* For post(): it lives, and nobody has written into it; 0: there is none. */
+/* For post(): the object lives, and nobody has written into it; 0: there is none. */
 static inline void map_check_wiped(uint64_t handle) {
         uint32_t slab = slot_id_slab(shm_handle_slot(handle));
         uint64_t left = 0, others = 0;
@@ -198,7 +198,7 @@ static inline void map_repair(unsigned dead) {
                 model_fail("repair is not over");
 }
 
-/* Each slot is free, or live; nobody has noted or guarded any more. Returns how many are live. */
+/* Each slot is free, or live; no note and no guard is left. Returns how many are live. */
 static inline uint64_t map_check_slots(void) {
         uint64_t live = 0;
 

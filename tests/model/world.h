@@ -89,11 +89,10 @@ static inline uint32_t world_slab_of(unsigned object) {
 
 /* Whether the intent of one of the dead names the slab. */
 bool world_names_slab(unsigned dead, uint32_t slab);
-/* Sets, as repair does, the hints of a slab that the intent of one of the dead names. */
+/* Sets, as repair does, the hints of a slab that the intent of a dead actor names. */
 void world_repair_hints(unsigned dead, uint32_t slab);
 /*
- * For post(): every slot is free, or live and its handle somebody's, or named by the intent of one of
- * the dead; every hint is there, once those slabs are repaired that such intents name; no live actor has
- * anything under way.
+ * For post(): every slot is free, or live and an actor has its handle, or the intent of a dead actor names it. Once the
+ * slabs that such intents name are repaired, every hint is there. No live actor has anything under way.
  */
 void world_check(unsigned dead);

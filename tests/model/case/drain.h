@@ -1,4 +1,7 @@
-/* Closing an epoch: this walk or the next drains slabs that threads allocate from and free to meanwhile. */
+/*
+ * Closing an epoch: this walk or the next drains slabs that threads allocate from and free to meanwhile. The epoch is
+ * DRAINED only when no slab of it is left.
+ */
 #include <errno.h>
 
 #include "shm/maintain/drain.h"

@@ -1,6 +1,6 @@
 /*
- * Freezing, with deaths, then repair of all that is left. The world's check excuses slots that an intent names: repair
- * gives these back.
+ * Freezing, with deaths, then repair of all that is left: no slot is lost or doubled. The world's check excuses slots
+ * that an intent names: repair gives these back, too.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

@@ -1,4 +1,7 @@
-/* A held slab: its holder, claimers, and a daemon that takes it away at any time. */
+/*
+ * A held slab: its holder, threads that claim or free, and a daemon that takes the slab away at any time. The holder
+ * can give back all that it took, only the daemon takes the slab from it, and no slot is lost or doubled.
+ */
 #include "tests/model/world.h"
 
 static bool with_control; /* which takes slabs away */

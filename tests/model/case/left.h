@@ -1,6 +1,6 @@
 /*
- * A thread ends while it is frozen for another epoch, so that its caches are full; control finishes the record,
- * or dies in it, and the next one does.
+ * A thread ends while it is frozen for another epoch, so that its caches are full. Control finishes the record, or dies
+ * in that, and the next control does. No slot is lost, and nothing is in the caches of a record that is free.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

@@ -1,4 +1,7 @@
-/* Words of leaves that change in place: ends and counters, during deletes, puts and passes, with deaths. */
+/*
+ * Words of leaves that change in place: ends and counters, during deletes, puts and passes, with deaths. A change is
+ * done once or not at all, and never to another entry that got the slot; a counter that is taken has all adds.
+ */
 #include "tests/model/cell-world.h"
 
 /* No slot is free but the one that the delete frees. */

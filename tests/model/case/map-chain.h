@@ -2,6 +2,9 @@
  * Values in chains: of three chunks, which the head names; of four chunks in two blocks, which more than one walk
  * frees; and in two pieces, one of which is in the head. Actors change one entry at the same time, with deaths, and
  * during a revocation of epoch 1, which has the values. In that case control is the last actor, as in map-revoke.h.
+ *
+ * A get returns one value whole; a put or delete that returned is done; chunks and blocks go with their head, and no
+ * other object with them.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
- * Claims at the same time as other claims, puts, deletes and touches, with deaths. Threads wait for claims: none may
- * sleep for ever. Maps are cleared at the same time, also while control repairs; control is actor 2 then. The clock is
- * a word of the arena.
+ * Claims at the same time as other claims, puts, deletes and touches, with deaths. One claim of a key stands at most,
+ * and a replace in its name succeeds only while it does. Threads wait for claims: none may sleep for ever. Maps are
+ * cleared at the same time, also while control repairs; control is actor 2 then. The clock is a word of the arena.
  */
 #include "shm/arena/client.h"
 #include "shm/arena/root.h"

@@ -1,7 +1,8 @@
 /*
  * Control works while another actor writes a map. It takes an entry that was revoked out of the index, or repairs the
  * record of a thread that died in a delete, in front of each access in turn. In both cases it removes a node of the
- * index. Control may die, too: then the next one takes over from record 0.
+ * index. Control may die, too: then the next one takes over from record 0. The change of the other actor is done,
+ * unless it died, no other entry is lost, and the index has no needless node.
  */
 #include "shm/arena/root.h"
 #include "shm/map/map-sweep.h"

@@ -1,7 +1,8 @@
 /*
  * Near caches: fills and reads while the engine tells of changes, while a cover ends and the next one begins, and while
  * a cover is moved late. The clock stands still at NOW. The engine's value of key a is a word that changes from 'o' to
- * 'n'.
+ * 'n'. Once that is told, 'o' is not covered; the next cover has no copy that was asked for before it, and the process
+ * of the last cover does not move it.
  */
 #include "shm/arena/client.h"
 #include "shm/map/claim.h"

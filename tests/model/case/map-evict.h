@@ -1,6 +1,7 @@
 /*
  * Puts that evict during other calls, with deaths. The map has a limit of two entries, and entry c was used. Or the
- * pool is full: then a put is planned anew, with fewer pieces. In the last cases an entry of another map goes.
+ * pool is full: then a put is planned anew, with fewer pieces. In the last cases an entry of another map goes. The put
+ * succeeds, the other call returns a value that the map had, and entries and bytes are counted right.
  */
 #include "shm/arena/root.h"
 #include "shm/map/evict.h"

@@ -1,4 +1,7 @@
-/* An actor loads the options of a map while others change all of them, one change after the other, with deaths. */
+/*
+ * An actor loads the options of a map while another changes all of them twice, and may die. It loads all options of one
+ * change, never a mixture, and a change that returned stays.
+ */
 #include "tests/model/map-world.h"
 
 /* The n-th set of options: each is n. */

@@ -2,6 +2,7 @@
  * Private pools: a sweep of maps in slices of one entry, by libtslab's own code, compiled for the explorer. Its place
  * is in the arena, and the lock is free between slices: writers change the map, another process goes on, and a
  * revocation asks for one more sweep. Any of them may die, also in a slice: the next process takes control over then.
+ * A sweep that has ended leaves no entry that was revoked before it was asked for, and changes of writers stay.
  */
 #include "proto/deadline.h"
 #include "shm/arena/clock.h"

@@ -1,4 +1,7 @@
-/* Actors change a map at the same time, with deaths; afterwards repair goes by the notes. */
+/*
+ * Actors change a map at the same time, with deaths; afterwards repair goes by the notes. The results agree with the
+ * order of the changes, a change that returned is done, and no leaf or node is lost.
+ */
 #include "tests/model/map-world.h"
 
 static void t0_put(void) {

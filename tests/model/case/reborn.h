@@ -1,6 +1,8 @@
 /*
  * Threads take records while control freezes: a record that was never used, or one whose last owner died in an
- * operation, in front of each access in turn, and which control repairs in the middle of a freeze.
+ * operation, in front of each access in turn, and which control repairs in the middle of a freeze. Once the freeze says
+ * that no thread is pending, the new one caches no slot of the closed epoch; no slot is lost, and the record has one
+ * owner.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

@@ -1,6 +1,6 @@
 /*
  * An epoch is revoked while a thread allocates and frees in it: from its cache, or under TAKE. Any actor may die. If
- * control dies, the next control revokes.
+ * control dies, the next control revokes. In the end no slab of the epoch is left.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"

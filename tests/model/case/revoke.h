@@ -1,4 +1,7 @@
-/* An epoch is revoked while threads free objects, and take the slabs that become free for another epoch. */
+/*
+ * An epoch is revoked while threads free objects, and take the slabs that become free for another epoch. Each object of
+ * the epoch is freed once, by a thread or by the revocation, and objects of the other epoch live.
+ */
 #include <string.h>
 
 #include "shm/maintain/check.h"

@@ -1,6 +1,7 @@
 /*
  * Caches that have no room or no slot: a free that makes room, capacities that change, operations that go past
- * the cache, and threads that empty their own caches before they call memory exhausted.
+ * the cache, and threads that empty their own caches before they call memory exhausted. No slot is lost, and no
+ * cache has more slots, or more room, than its capacity.
  */
 #include "shm/cache/cache-drain.h"
 #include "shm/cache/cache.h"

@@ -1,6 +1,6 @@
 /*
  * Control died while it emptied a frozen cache, in front of each access in turn. The next control ends that work while
- * threads go on; it may die, too, and then a third takes over.
+ * threads go on; it may die, too, and then a third takes over. No slot is lost or doubled.
  */
 #include "tests/model/calls.h"
 #include "tests/model/control.h"
