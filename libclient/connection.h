@@ -2,8 +2,8 @@
 /*
  * A pool's connection to its daemon.
  *
- * A forked child inherits its parent's, and uses it for one datagram only, which carries the far end
- * of a connection of its own.
+ * A forked child inherits its parent's connection, and uses it for one datagram only, which carries the far end of a
+ * connection of the child's own.
  */
 #include "libclient/pool.h"
 
@@ -17,8 +17,8 @@ int connection_begin(struct tslab *pool, uint32_t *ret_client);
 int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
 
 /*
- * One request; looks for a new daemon first where the old one hung up. Under control_lock of an
- * attached pool. The control errors of <tslab.h>.
+ * Makes one request. If the daemon hung up, looks for its successor first. Under control_lock of an attached pool. The
+ * control errors of <tslab.h>.
  */
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
 

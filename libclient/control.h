@@ -19,7 +19,7 @@ int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control)
 int control_take_up(ShmActor *control);
 /* Control work is the dead owner's again. */
 void control_put_back(struct tslab *pool, uint64_t owner);
-/* All that threads and earlier maintainers left to be done: dead records, frozen ones, revocations. -ENOMEM. */
+/* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
 /*
  * Does a part of the sweep of maps, for a millisecond, if one is due and as long has passed since the last part. False:

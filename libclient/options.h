@@ -10,7 +10,7 @@ int options_load(const struct tslab_options *given, struct tslab_options *ret);
 /* -EINVAL: no such arena can be made. */
 int options_geometry(const struct tslab_options *options, ShmGeometry *ret);
 
-/* In slabs. */
+/* retain_bytes, in slabs. */
 uint32_t options_retain(const struct tslab_options *options);
 
 ShmCacheMode options_cache(const struct tslab_options *options);

@@ -2,9 +2,9 @@
 /*
  * An open pool in this process, and the records of its threads.
  *
- * PoolLocal holds the state that must not survive a fork (our entry in the client table, locks, each
- * thread's record), in memory that the kernel zeroes in a forked child (MADV_WIPEONFORK, which also covers
- * _Fork() and a raw clone()): zeros say "not attached", and unlocked.
+ * PoolLocal holds the state that must not survive a fork: our entry in the client table, locks, each thread's record.
+ * The kernel zeroes its memory in a forked child (MADV_WIPEONFORK, which also covers _Fork() and a raw clone()). Zeros
+ * mean "not attached", and unlocked.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -58,7 +58,7 @@ typedef struct PoolLocal {
         uint32_t start_time; /* when this process started; 0: not known */
         uint32_t spare; /* record for threads that get none; 0: it was left to repair */
         uint32_t fences; /* membarrier could not be registered */
-        uint32_t n_entries; /* threads that may use a state of theirs; under the registry's lock */
+        uint32_t n_entries; /* ThreadCaches that are counted, see there; under the registry's lock */
         uint64_t number; /* counts attachments in this process and its ancestors, never reused */
         uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
         Sampler *sampler; /* NULL: nothing is sampled */
@@ -89,7 +89,7 @@ struct tslab {
         uint64_t expiry_usec; /* private: until then no call looks for entries that expired */
         uint32_t retain; /* private: FREE slabs that keep their pages */
         ShmCacheMode cache;
-        uint32_t time_slow; /* each how many slow calls are timed; 0: none */
+        uint32_t time_slow; /* one in so many slow calls is timed; 0: none */
         uint32_t stale;
 
         /* For a daemon's pool. In a forked child that has not attached, `call` is the parent's. */
@@ -104,13 +104,13 @@ struct tslab {
         uint64_t closed_msec; /* when its remains were ready; 0: it is open, or they cannot be given up */
 };
 
-/* A state of this thread. It is looked at only where the serial fits, and so its pool is there. */
+/* A state of this thread. It is used only if the serial is that of the pool at hand: then the state is mapped. */
 typedef struct ThreadCache {
         uint64_t serial;
         uint64_t token;
         ThreadState *state;
-        uint64_t counted; /* by the attachment of this number; 0: not */
+        uint64_t counted; /* number of the attachment whose n_entries counts this; 0: none does */
 } ThreadCache;
 
-/* The one used last. */
+/* A copy of the entry that this thread used last: see thread.c. */
 extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));

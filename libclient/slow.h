@@ -14,14 +14,14 @@ static inline uint64_t slow_now_ns(void) {
         return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
 }
 
-/* A call begins: when, or 0 where it is not one to be timed. After pool_enter(). */
+/* A call begins. Returns the time, or 0 if this call is not to be timed. After pool_enter(). */
 static inline uint64_t slow_begin(const struct tslab *pool, SlowCalls *calls) {
         calls->n++;
         return __builtin_expect(pool->time_slow != 0, 0) && calls->n % pool->time_slow == 0 ? slow_now_ns()
                                                                                             : 0;
 }
 
-/* It is over. Before pool_leave(). */
+/* The call is over. Before pool_leave(). */
 static inline void slow_end(SlowCalls *calls, uint64_t begin) {
         uint64_t ns;
 

@@ -179,10 +179,10 @@ int tslab_create(struct tslab **ret, const struct tslab_options *options);
  * is a control call returns -EBADF from then on (tslab_malloc() sets errno). Lookups find an empty pool:
  * -ESTALE, -ENOENT, -EIDRM of maps, epoch 0.
  *
- * Pointers to objects end. For one second, writes through them are lost and reads give zeros. For that time,
- * and until every thread that allocated or freed in the pool has ended or gone on to other pools, address
- * space of the size of the arena stays reserved, with a page or two of memory for each such thread. A later
- * tslab_close() releases it, or the library does so when it needs address space. A kilobyte stays.
+ * Pointers to objects end. For one second, writes through them are lost and reads give zeros. Address
+ * space of the size of the arena stays reserved for that time, and until every thread that allocated or freed
+ * in the pool has ended or gone on to other pools. Each such thread takes a page or two of memory meanwhile. A later
+ * tslab_close() releases it all, or the library does so when it needs address space. A kilobyte stays.
  * If this process has no other threads, everything is released at once, and the pool must not be used again.
  */
 struct tslab *tslab_close(struct tslab *pool);

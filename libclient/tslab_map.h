@@ -194,8 +194,8 @@ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, v
 
 /*
  * Copies a value out as tslab_map_get() does, and tells its version. Every put makes a new version. No other value of
- * the pool has it, and none of the last 2 thousand million objects in the same slab had it. A program that keeps a
- * version while the slots of that slab are reused so often (for more than three minutes, at 10 million times a second)
+ * the pool has it, and none of the last 2 thousand million objects in the same slab had it. If a program keeps a
+ * version while so many objects are made in that slab, which takes more than three minutes at 10 million a second, it
  * may meet it again as the version of another value. A version is not a handle to be freed.
  *
  * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE, -EIDRM or -EUCLEAN.
@@ -265,9 +265,9 @@ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size,
  * -ESHUTDOWN   the epoch is closed; or that of the maps is, and the index would have to grow
  * -ESTALE      the era of `epoch` is over
  * -ENOMEM      as tslab_alloc(); nothing was changed. With the default classes an entry is replaced while as many
- *              slabs of 4096 bytes are empty as 1.1 x its key and value take, rounded up. A key of more than 3900 bytes
- *              may need one more, a new key one or, rarely, two for the index, if its slabs have no free slots, and a
- *              list of classes that ends below 4096 bytes a few
+ *              slabs of 4096 bytes are empty as 1.1 x its key and value take, rounded up. More may be needed: one for a
+ *              key of more than 3900 bytes; one or, rarely, two for a new key, if the slabs of the index have no free
+ *              slots; a few if the list of classes ends below 4096 bytes
  * -ENOBUFS     too many objects are pending in this thread
  * -ENOSPC      the map's limit is reached, it does not evict, and the put would take more memory than the entry that it
  *              replaces; or there were over 900 keys of one 64-bit hash: not by chance

@@ -23,7 +23,7 @@
  * and its fill takes the claim away, so that the fill is refused: an old value cannot come in behind a change.
  *
  * Any thread may call these; a forked child goes on using its parent's, but the cover that its parent gives is not the
- * child's to move or to end. Include tslab_map.h's page for errors of maps.
+ * child's to move or to end. For the errors of maps see <tslab_map.h>.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -97,8 +97,8 @@ int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
  * prefixes, of all keys. Programs get no claim for other keys, and always ask the engine. A process has one lease for
  * each open near cache. A control call.
  *
- * -EALREADY    this process gives the cover
- * -EBUSY       another process does, or the copies of the last lease are being revoked still
+ * -EALREADY    this process gives the cover already
+ * -EBUSY       another process gives it, or the copies of the last lease are still being revoked
  * -E2BIG       the prefixes take more than 1024 bytes
  * and the errors of tslab_epoch_lease() and tslab_alloc()
  */
