@@ -3,7 +3,7 @@
 /*
  * The limits of the protocol's fields, in one place. They are kept by name of message
  * and field, and a walk over protobuf-c's descriptors applies them, so that a field cannot be
- * forgotten: text without a limit is refused (and test-proto-message looks that all have one).
+ * forgotten: text without a limit is refused (and tests/unit/proto/test-message.c checks that all text has one).
  */
 
 #include <protobuf-c/protobuf-c.h>

@@ -3,7 +3,8 @@
 Checked are, in pages: links; paths with a slash and a suffix, from the root, from the page's folder or, in a page of a top folder, from
 there; names with () behind, which some source must have with a parenthesis behind it; and that a file which stands right before
 or, in a picture, behind such a name has it. NAME stands for any, and {a,b} for each of the two.
-In comments: paths, from the root or from the top folder, and names with () behind, which some C code must have.
+In comments: paths, from the root or from the top folder, tests by their file's name alone, and names with () behind, which
+some C code must have.
 """
 
 import re
@@ -13,6 +14,7 @@ import tree
 LINK = re.compile(r'\]\(([^)\s]+)\)')
 PATH = re.compile(r'(?<![\w/.$~:@*<>%-])(?!build)((?:[\w.@*-]+/)+(?:[\w.@*-]|\{[\w,-]+\})*\.(?:c|h|hpp|py|md|scd|proto|sym|build|conf|catalog|yml))(?![\w/*])')
 NAME = re.compile(r'(?<![\w.:>-])([a-z][a-z0-9]*_[a-z0-9_]+)\(\)')
+TEST = re.compile(r'(?<![\w/.{*-])test-[\w-]+\.(?:c|py)\b')
 # "`file`, `name()`" in text, "name()   file" in pictures.
 BEFORE = re.compile(r'`([\w./-]+/[\w.-]+\.(?:c|h|py))`, `([a-z]\w*)\(\)`')
 BEHIND = re.compile(r'^ +([a-z]\w*)\(\) +([\w./-]+/[\w.-]+\.(?:c|h|py))\b', re.MULTILINE)
@@ -72,6 +74,7 @@ def check_places(root, name, text, names):
 def check_comments(root, names):
     texts = {n: tree.read(root, n) for n in names if n.endswith(('.c', '.h', '.hpp', '.cpp'))}
     known = SYSTEM.union(*(re.findall(r'\b[a-z]\w*\b', tree.blank(text)) for text in texts.values()))
+    bases = {n.rpartition('/')[2] for n in names}
     for name, text in texts.items():
         if not name.endswith(('.c', '.h')):
             continue
@@ -80,6 +83,7 @@ def check_comments(root, names):
             found = [(m.start(), f'there is no function {m.group(1)}()') for m in NAME.finditer(words) if m.group(1) not in known]
             found += [(m.start(), f'there is no file {path}') for m in PATH.finditer(words) for path in alternatives(m.group(1))
                       if 'NAME' not in path and not matching(path, name, names)]
+            found += [(m.start(), f'there is no file {m.group()}') for m in TEST.finditer(words) if m.group() not in bases]
             yield from (f'{name}:{tree.line_of(text, match.start() + at)}: {what}' for at, what in found)
 
 
@@ -127,6 +131,8 @@ CASES = [
     ('no function in a comment', {'shm/a.c': '/* See f_gone(). */\nint f_g(void) {\n}\n'}, [], 'shm/a.c:1: there is no function f_gone()'),
     ('only in a comment', {'shm/a.c': '/* f_gone() */\n', 'shm/b.h': '/* f_gone(x) */\n'}, [], 'no function f_gone()'),
     ('no file in a comment', {'shm/a.c': 'int a;\n/* See\n * shm/gone.c. */\n'}, [], 'shm/a.c:3: there is no file shm/gone.c'),
+    ('a test', {'shm/a.c': '/* See test-b.c. */\n', 'tests/unit/test-b.c': ''}, [], None),
+    ('no test', {'shm/a.c': '/* See test-gone.c. */\n'}, [], 'no file test-gone.c'),
     ('no function', page('`trie_gone()`\n'), [], 'no function trie_gone()'),
 ]
 

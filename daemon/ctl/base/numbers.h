@@ -2,8 +2,9 @@
 
 /*
  * The numbers of a pool that `tslabctl stats` shows. Each stands here once, in a row of a table;
- * text, JSON, metrics and the list in tslabctl(1) are made from the rows. test-ctl-numbers.c says
- * that every number of the daemon's reply has a row, and that every row is in all four.
+ * text, JSON, metrics and the list in tslabctl(1) are made from the rows.
+ * tests/unit/ctl/test-numbers.c checks that every number of the daemon's reply has a row, and that every row is in all
+ * four.
  */
 
 #include <stdbool.h>
