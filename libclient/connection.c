@@ -341,8 +341,8 @@ static int reach_daemon(struct tslab *pool, uint64_t timeout_usec) {
 }
 
 /*
- * A daemon that has let one look wait in vain, as one that cannot start while systemd has its socket, does not hold up
- * the next.
+ * If a daemon has given no answer to one look, as a daemon that cannot start while systemd holds its socket, the next
+ * looks wait only LOOK_AGAIN_USEC for it.
  */
 void connection_look(struct tslab *pool) {
         bool is_brief = pool->local->is_mute && pool->timeout_usec > LOOK_AGAIN_USEC;

@@ -43,7 +43,7 @@
 #define ASK_WAIT_USEC 20000
 #define ASK_SLICE_USEC 100
 #define ASK_EVERY_MSEC 100
-#define THAW_EVERY_MSEC 5 /* where membarrier fails, for one, a freeze stays */
+#define THAW_EVERY_MSEC 5 /* a freeze may stay, for example if membarrier fails */
 #define SWEEP_SLICE_USEC 1000
 #define SWEEP_STALE_USEC 1000000 /* a slice follows another sooner than that, unless its process has died */
 #ifdef SHM_STEP
@@ -484,8 +484,8 @@ static bool ask_daemon(struct tslab *pool) {
 }
 
 /*
- * Threads that stay inside an operation empty their caches later: shm_maintain_look() finds their freeze. Those that
- * ended there left theirs to repair.
+ * Caches of threads that stay inside an operation are emptied later: shm_maintain_look() finds their freeze. Threads
+ * that ended there left theirs to repair.
  */
 static int empty_caches(ShmActor *control) {
         ShmMaintain *m;

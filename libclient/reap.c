@@ -124,7 +124,7 @@ static int reap_process(struct tslab *pool) {
         /* Also if nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
         r = control_run_all(&control);
         if (r == 0 && n_dead > 0) {
-                /* The dead may have left n_free wrong: the pool would retain too much, or too little. */
+                /* Dead threads may have left n_free wrong: the pool would retain too much, or too little. */
                 pool->local->recount = !shm_free_recount(&pool->arena);
                 r = remove_dead(pool);
         }

@@ -37,9 +37,9 @@
 #include "shm/cache/object.h"
 
 #define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
-#define LOOK_MSEC_MAX 100 /* as much of the time between two looks counts */
+#define LOOK_MSEC_MAX 100 /* at most so much of the time between two looks counts */
 #define AGE_NSEC 10000000 /* between looks, where somebody waits for them */
-#define RECORD_EVERY_MSEC 100 /* a process's threads without records look for one */
+#define RECORD_EVERY_MSEC 100 /* between two looks of a process for records for its threads that share one */
 
 typedef struct ThreadTable {
         size_t n, size;
@@ -48,7 +48,7 @@ typedef struct ThreadTable {
 
 __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
 static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec")));
-/* As it took its last record, or found none. */
+/* The thread's id when it last took a record, or found none. */
 static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
 /* While a thread is in calls, which may hold locks and must be counted off, it is not cancelled. */

@@ -54,8 +54,8 @@ int proto_call_open(ProtoCall **ret_call, const char *path, const ProtoHello *he
 
 /*
  * In a forked child: sends ForkAttach over `inherited_fd`, the connection of the parent, with
- * credentials of this process. The new ProtoCall needs no hello. Nobody answers yet: that the
- * daemon agreed shows in the reply to Attach, that it did not in PROTO_E_CLOSED there. -EPERM:
+ * credentials of this process. The new ProtoCall needs no hello. Nobody answers yet: a
+ * reply to Attach shows that the daemon agreed, and PROTO_E_CLOSED there that it did not. -EPERM:
  * credentials of this process cannot be sent.
  */
 int proto_call_fork_attach(ProtoCall **ret_call, int inherited_fd, const char *comm, uint64_t timeout_usec);

@@ -15,7 +15,7 @@
 /*
  * Locks, each of one byte. A process loses those of the POSIX kind when it closes any descriptor of the file, and
  * clients may send a daemon such descriptors. So the lock that tells that the pool is served belongs to the open file.
- * For that kind the kernel does not tell the process, hence the other.
+ * The kernel does not tell which process has a lock of that kind, so there is also one of the POSIX kind.
  */
 enum {
         BYTE_SERVED,

@@ -7,10 +7,10 @@
 #define PROTO_PID_SIZE 12
 
 /*
- * Where the sockets are in a directory of root's, as under systemd, the daemon's user has the directory `lock` in
- * it for these files: `dir`/lock/`pool`.`suffix`, else `dir`/`pool`.`suffix`. Were the sockets in a directory of
- * that user, it could have systemd, which binds them as root, follow a symbolic link. The caller frees *ret_path.
- * -ENOMEM, or the error for which it cannot be told whether there is such a directory.
+ * Where the sockets are in a directory of root's, as under systemd, the daemon's user has the directory `lock` in it
+ * for these files: `dir`/lock/`pool`.`suffix`, else `dir`/`pool`.`suffix`. If the sockets were in a directory of that
+ * user, it could have systemd, which binds them as root, follow a symbolic link. The caller frees *ret_path. -ENOMEM,
+ * or the error for which it cannot be told whether there is such a directory.
  */
 int proto_state_file(const char *dir, const char *pool, const char *suffix, char **ret_path);
 

@@ -397,7 +397,7 @@ static void replace_hello(Connection *connection, ProtoReply **hello) {
         connection->hello = proto_steal(hello);
 }
 
-/* Keeps the old hello, at which complaints look, where that fails. */
+/* If that fails, keeps the old hello, which complaints use. */
 static int reopen_connection(Connection *connection) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;
@@ -412,7 +412,7 @@ static int reopen_connection(Connection *connection) {
         return 0;
 }
 
-/* Whether the daemon says hello, even if what it was asked for takes it long, and can go on with that. */
+/* Whether the daemon says hello beside a request that takes it long, and can go on with that request. */
 static bool is_daemon_at_work(Connection *connection) {
         _cleanup_(proto_call_freep) ProtoCall *call = NULL;
         _cleanup_(proto_reply_freep) ProtoReply *hello = NULL;

@@ -80,7 +80,7 @@ static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const 
         struct statx status;
 
         link[n > 0 ? n : 0] = 0;
-        /* A file of any file system may have that name: without a question to one, which may not answer. */
+        /* A file of any file system may have that name: none is asked, since it may never answer. */
         if (strcmp(link, search->link) != 0 ||
             statx(dir_fd, entry, AT_STATX_DONT_SYNC, STATX_INO | STATX_UID, &status) < 0 ||
             status.stx_dev_major != search->memfd.stx_dev_major ||

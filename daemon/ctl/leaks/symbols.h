@@ -1,10 +1,9 @@
 #pragma once
 
 /*
- * Names for addresses in program files, from their symbols and debug information. A client names the
- * path, so a file is opened only if it is a regular file that root or the user owns, and on no file
- * system of the kernel (as /proc) or of a process (FUSE). If it has another build id than the client
- * saw, there are no names.
+ * Names for addresses in program files, from their symbols and debug information. A client names the path. So a file is
+ * opened only if it is regular, and root or the user owns it. It must not be on a file system of the kernel (as /proc)
+ * or of a process (FUSE). If it has another build id than the client saw, there are no names.
  */
 
 #include <stddef.h>
