@@ -135,7 +135,7 @@ static void update_status(Manager *manager) {
         (void) sd_notifyf(false, "STATUS=%s", status);
 }
 
-/* Without a word systemd would wait for it, and then kill the daemon. */
+/* Until systemd is told, it waits, and then kills the daemon. */
 static void tell_ready(Manager *manager) {
         int r = sd_notify(false, "READY=1");
 
@@ -279,7 +279,7 @@ static int open_parts(Manager *manager) {
         return r < 0 ? r : requests_init(&manager->requests);
 }
 
-/* The pool is served without it, too. */
+/* Without a stand-in the pool is served all the same. */
 static void start_stand_in(Manager *manager) {
         int r = stand_in_new(&manager->stand_in, &manager->requests, manager->listener);
 

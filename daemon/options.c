@@ -284,7 +284,7 @@ static const struct {
         { "TSLAB_OPERATORS", OPTION_OPERATORS }, { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
 };
 
-/* proto, shm and the tests read these. */
+/* Variables of others. Proto, shm and the tests read some that begin with TSLAB_. */
 static bool is_of_others(const char *name) {
         return strncasecmp(name, "TSLAB_", 6) != 0 || !strcmp(name, "TSLAB_RUNTIME_DIR") ||
                !strcmp(name, "TSLAB_DUMP") || !strncmp(name, "TSLAB_TEST_", 11);

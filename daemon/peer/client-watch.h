@@ -60,7 +60,7 @@ int client_watch_new(ClientWatch **ret_client, Clients *clients, Session *sessio
                      uint64_t program);
 /* Whether it is a client of this process, where that can be told. */
 bool client_watch_is_of(const ClientWatch *client, const Identity *identity);
-/* Its threads use nothing any more, and `how` says why: its records are released, or repaired. May free it. */
+/* The client's threads use the arena no more; `how` says why. Its records are released, or repaired. May free it. */
 void client_watch_end(ClientWatch *client, const char *how);
 /* Watches the pidfd for the end of the process. 0 or a negative errno. */
 int client_watch_death(ClientWatch *client);

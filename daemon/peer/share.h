@@ -13,7 +13,7 @@
 
 /* The largest number of connections: one for each client, and more. */
 uint32_t share_sessions_max(const ShmArena *arena);
-/* Whether a user with `n_held` of `n` connections, and no operator, may have one more, where `limit` is the most. */
+/* Whether a user who is no operator, and has `n_held` of all `n` connections, may have one more; `limit`: the most. */
 bool share_allows_session(uint32_t limit, uint32_t n, uint32_t n_held);
 /* The same for client entries. True also if no entry is left at all: taking one then fails, which says why. */
 bool share_allows_client(const ShmArena *arena, uint32_t n, uint32_t n_held);

@@ -26,7 +26,7 @@ typedef struct AdoptFrom {
 
 /*
  * The processes that could be adopted from, of those that have the arena with this id open.
- * *ret_known: by this tslabd; else by one that knows the format of the arena. 0, or a negative errno: it could not be
- * found out.
+ * *ret_known: this tslabd can adopt the arena; else only one that knows its format can. 0, or a negative errno: that
+ * could not be found out.
  */
 int adopt_find(const char *pool, const char *arena_id, AdoptFrom *ret_from, bool *ret_known);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Finds the process that keeps the lock of the arena's file: it is in the middle of a write to it. The kernel does not
- * tell, so this is a guess from /proc: exact for processes into which this one may look, which are all for root.
+ * Finds the process that keeps the lock of the arena's file by a write to that file that does not end. The kernel does
+ * not tell, so this is a guess from /proc: exact for processes into which this one may look, which are all for root.
  */
 #include <stddef.h>
 

@@ -16,7 +16,7 @@ int shm_epoch_next(const ShmArena *arena, uint32_t *ret_id);
 /*
  * Opens the next id of the ring in a new era, makes it current, and closes the old current epoch to allocation.
  * Before the call, the caller closes the next id, freezes, so that no cache has slots of it any more, and walks
- * (shm/maintain/drain.h).
+ * (shm/maintain/drain.h). -ENOSPC: as shm_epoch_next(); -EINVAL: the arena is damaged.
  */
 int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
 /*
