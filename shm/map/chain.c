@@ -16,7 +16,7 @@
  *     put      note of the head; tag of the head odd; header, key, words = none, bytes
  *              for each block: guard the object that has the word for it; the word names the block; its tag odd; guard
  *              it; words = none
- *              chunks of the head, or the block, that the thread's cache has: words name them; their tags odd; bytes;
+ *              chunks of the head, or the block, that the thread's cache has: their tags odd; words name them; bytes;
  *              they leave the cache
  *              each other chunk: a word names it; its tag odd; guard it; bytes
  *              the head is linked (shm/map/trie-change.c), the note is dropped
@@ -28,8 +28,9 @@
  * are pages that are in no TLB by then: reading one word of each takes a fifth of the time of the copy (measured).
  *
  * Invariants
- *   1. In the order of a head's chunks and blocks, the live ones come first: each is named before its tag is odd, and
- *      freed before the object that names it. So a thread that begins the work anew finds them all.
+ *   1. In the order of a head's chunks and blocks, the live ones come first: each is named before its tag is odd, or
+ *      before its slot leaves the thread's cache, and freed before the object that names it. So a thread that begins
+ *      the work anew finds them all.
  *   2. A head is freed after its chunks. Only a revocation makes it stale before that, and then all chunks, too: they
  *      are of one era.
  *   3. A thread condemns the first word before it frees any chunk. If a reader finds the first word as it was, and
@@ -48,10 +49,10 @@
  * Who may do what: a put makes a chain, with its own actor, outside any operation; it uses the actor's guard. The
  *   thread that unlinked the head, or that repairs a record with a note of it, frees the chain. Reading needs no actor.
  *
- * Crash: the note of the head leads to all blocks and chunks. If an object is named but its tag is not odd, its slot is
- *   still in the record of the dead thread, as any other slot. Nobody else can have the slot before that record is
- *   rolled back, and afterwards nobody looks at the head. If the head is not in the map, repair frees it, chunks first
- *   (shm/maintain/rollback.c).
+ * Crash: the note of the head leads to all blocks and chunks that have left the cache; others are rolled back with it.
+ *   If an object is named but its tag is not odd, its slot is still in the record of the dead thread, as any other
+ *   slot. Nobody else can have the slot before that record is rolled back, and afterwards nobody looks at the head. If
+ *   the head is not in the map, repair frees it, chunks first (shm/maintain/rollback.c).
  */
 #include "shm/map/chain.h"
 
