@@ -11,7 +11,7 @@
  *   2. A revocation is over when a round found no thread pending and collected all slots. A request that came in
  *      between starts another revocation (shm_epoch_set_revoked()).
  *   3. Rounds cost a bounded share of time: after a round the machine rests REST times as long as the round took, and
- *      REST_MAX at most.
+ *      REST_MAX_USEC at most.
  *
  * Who may do what: the maintainer.
  *
