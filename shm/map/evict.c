@@ -57,16 +57,14 @@
 #include "shm/map/tally.h"
 
 #define SMALL_SHARE 3 /* an entry is small if it takes less than the mean divided by this */
-#define EXTRA_MAX                                                                                            \
-        16 /* entries that a put evicts, at most or as its size needs, after the limit was lowered */
+#define EXTRA_MAX 16 /* entries that a put evicts at most for a lowered limit, unless its size needs more */
 /* A map mostly exceeds its limit by less than this share. Threads have up to half of it in tallies of their own. */
 #define EXCESS_SHARE 32
 #define EMPTIED_MAX 512 /* slabs that are emptied for one put, at most */
 #define CHAINS_MAX 64 /* entries that are evicted, at most, in search of chains */
 #define TRIES_MAX 32 /* for one put: other threads may take the memory that it freed */
 #define FULL_MS 100 /* for so long after an eviction for memory, the pool counts as full */
-#define CLASS_TRIES                                                                                          \
-        2 /* to free slots of the class: if they fail, other threads take the slots that the put frees */
+#define CLASS_TRIES 2 /* to free slots of the class: if they fail, other threads take the freed slots */
 /*
  * The try at which the put's own map gives slots. The tries before it emptied slabs of other maps. That did not help if
  * these slabs have other objects, too.
