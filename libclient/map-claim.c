@@ -81,6 +81,32 @@ _public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_
         return r;
 }
 
+static int give_up_once(struct tslab_map *map, const void *key, size_t key_size, const ShmMapClaim *claim,
+                        ShmClaimed *ret) {
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        r = map_begin_change(map, &k, key, key_size, -ENOENT, &thread);
+        if (r)
+                return r;
+        r = shm_map_give_up(&thread->actor, &map->trie, &k, claim, ret);
+        map_end_change(map, thread);
+        return r;
+}
+
+int map_give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
+        ShmMapClaim claim = { .gone = version };
+        ShmClaimed claimed = {};
+        int r;
+
+        do
+                r = give_up_once(map, key, key_size, &claim, &claimed);
+        while (r == -EMSGSIZE && (r = enlarge_buffer(&claim, claimed.value_size)) == 0);
+        free(claim.buffer);
+        return r;
+}
+
 /* Returns 1 if the claim stands, with a word to sleep on while it does; 0; -EIDRM. */
 static int look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
                          uint32_t *ret_value) {

@@ -320,7 +320,12 @@ _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key
 
 _public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size,
                                       tslab_handle version) {
-        return version == 0 ? -EAGAIN : remove_key(map, key, key_size, version);
+        int r;
+
+        if (version == 0)
+                return -EAGAIN;
+        r = map_give_up(map, key, key_size, version);
+        return r == -ENOMEM ? remove_key(map, key, key_size, version) : r;
 }
 
 int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,

@@ -51,6 +51,11 @@ static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) 
 /* Errors of tslab_map_put_with(). */
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *put, size_t value_size);
 /*
+ * Deletes a value or a claim by its version. The stale value of a claim stays. -ENOMEM: malloc() failed, nothing was
+ * changed. Errors of tslab_map_delete_version().
+ */
+int map_give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
+/*
  * Fulfils a claim with a value from outside of the pool: in the claim's epoch, and with a lifetime that counts from the
  * claim. -EAGAIN: the claim is no more, or the lifetime is over. Errors of tslab_map_put_with().
  */

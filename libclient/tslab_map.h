@@ -432,8 +432,10 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  * A claim belongs to the process that made it. It stands until
  *   - a put takes its place: tslab_map_replace() and tslab_map_put_with() with the claim's version, which fulfil it, or
  *     any other put, insert or add of the key;
- *   - it is deleted: by tslab_map_delete_version() with its version, which gives it up, by tslab_map_delete(), which
- *     returns -ENOENT as for an absent key, or by tslab_map_expire();
+ *   - it is given up, by tslab_map_delete_version() with its version. Then a stale value that the claim has a copy of
+ *     stays for the rest of stale_ms, or goes if there is no memory for that;
+ *   - it is deleted, and any stale value with it: by tslab_map_delete(), which returns -ENOENT as for an absent key, or
+ *     by tslab_map_expire();
  *   - the process ends, or closes the pool. Then the claim is free, and its waiters return within some milliseconds. A
  *     forked child is another process;
  *   - a daemon notices that the process executed another program, as tslab-arena(7) says: mostly within seconds;
@@ -444,9 +446,9 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  * computed from data which was deleted meanwhile does not come into the map.
  *
  * To all other calls a claimed key is absent; tslab_map_statistics() counts it as an entry. A claim takes the memory of
- * an entry without a value. If the key has a stale value, and the map keeps it (tslab_map_options.stale_ms), the claim
- * has a copy of it, and takes the memory of that, too. If there is no memory for the copy, the claim is made without
- * it.
+ * an entry without a value. If the key has a stale value, and the map keeps it (tslab_map_options.stale_ms),
+ * the claim has a copy of it, and takes the memory of that, too. If there is no memory for the copy, the claim is made
+ * without it.
  *
  * Returns 0: the caller has the claim, and *ret_version names it.
  *

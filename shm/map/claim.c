@@ -12,7 +12,9 @@
  *   3. A claim replaces the leaf on which it was decided, by that leaf's version. If that leaf is an expired entry, the
  *      thread settles its end first, so that no touch that was held up brings it back unseen. The stale value can be
  *      had until the claim is linked, even if the thread dies in between.
- *   4. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/wait.c.
+ *   4. A claim that is given up is replaced by one whose time is over, which has the stale value as long as that can be
+ *      had; or it is deleted, if there is no memory for that. Each has another version, so what comes late is refused.
+ *   5. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.
  *
@@ -70,6 +72,20 @@ static int admit_claim(const ShmTrie *trie, const ShmMapView *view, uint64_t gon
         return claim_stands(trie, &ret->claim) ? -EBUSY : 0;
 }
 
+/* For a claim that has a copy of the stale value. SHM_TRIE_E_CHANGED: the leaf is no more. */
+static int copy_stale(const ShmTrie *trie, const ShmMapView *view, const ShmMapClaim *claim, ShmMapPut *put,
+                      ShmClaimed *ret) {
+        if (view->head.value_size > claim->buffer_size) {
+                ret->value_size = view->head.value_size;
+                return -EMSGSIZE;
+        }
+        put->value_size = view->head.value_size;
+        if (shm_map_copy(trie, view, 0, claim->buffer, put->value_size) != 0)
+                return shm_map_view_live(trie->arena, view) ? -EUCLEAN : SHM_TRIE_E_CHANGED;
+        put->value = claim->buffer;
+        return 0;
+}
+
 /*
  * Finds the leaf that the claim is to replace, and copies its value if that is stale and wanted. SHM_TRIE_E_CHANGED:
  * try again.
@@ -88,14 +104,9 @@ static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmM
         if (!keeps)
                 own->stale_until = 0;
         if (own->stale_until != 0) {
-                if (view->head.value_size > claim->buffer_size) {
-                        ret->value_size = view->head.value_size;
-                        return -EMSGSIZE;
-                }
-                put->value_size = view->head.value_size;
-                if (shm_map_copy(trie, view, 0, claim->buffer, put->value_size) != 0)
-                        return shm_map_view_live(trie->arena, view) ? -EUCLEAN : SHM_TRIE_E_CHANGED;
-                put->value = claim->buffer;
+                r = copy_stale(trie, view, claim, put, ret);
+                if (r)
+                        return r;
         }
         put->expected = view->handle;
         return shm_map_view_live(trie->arena, view) && shm_map_settle_end(view) ? 0 : SHM_TRIE_E_CHANGED;
@@ -147,6 +158,44 @@ int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                 }
         } while (r == -EAGAIN || r == SHM_TRIE_E_CHANGED);
         return r;
+}
+
+/*
+ * Puts a claim that does not stand, with the stale value, in the place of the claim that is given up. -ENOENT: there is
+ * no such claim, or it has no stale value. SHM_TRIE_E_CHANGED: try again.
+ */
+static int give_up_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
+                        ShmClaimed *ret) {
+        ShmClaim nobody = {};
+        ShmMapPut put = { .expected = claim->gone, .flags = SHM_LEAF_CLAIM, .claim = &nobody };
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        r = shm_map_find(trie, key, &c, &view);
+        if (r || view.handle != claim->gone || !shm_map_view_is_claim(&view))
+                return -ENOENT;
+        if (!load_stale_until(trie, &view, &nobody.stale_until))
+                return SHM_TRIE_E_CHANGED;
+        if (nobody.stale_until == 0)
+                return -ENOENT;
+        r = copy_stale(trie, &view, claim, &put, ret);
+        if (r)
+                return r;
+        put.mode = SHM_MAP_EXACT;
+        put.epoch = view.head.epoch;
+        return shm_map_put(actor, trie, key, &put, NULL);
+}
+
+int shm_map_give_up(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
+                    ShmClaimed *ret) {
+        int r = -ENOENT;
+
+        if (shm_map_options(trie).stale_ms != 0 && !trie->arena->read_only)
+                do
+                        r = give_up_once(actor, trie, key, claim, ret);
+                while (r == SHM_TRIE_E_CHANGED);
+        return r == 0 || r == -EMSGSIZE ? r : shm_map_delete(actor, trie, key, claim->gone);
 }
 
 static int find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmMapView *view,

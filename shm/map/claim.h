@@ -3,16 +3,18 @@
  * Claims: of all processes that miss a key, one computes its value. A claim is a leaf with SHM_LEAF_CLAIM in the place
  * of the entry; for all calls but these the key is absent. A claim stands until a put replaces it, a delete removes it,
  * its process ends, or its time is over. The leaf's handle is the claim's version. By it the claim is fulfilled
- * (SHM_MAP_REPLACE) or given up (shm_map_delete()); both fail once the claim is no more.
+ * (SHM_MAP_REPLACE) or given up (shm_map_give_up()); both fail once the claim is no more.
  *
- * An expired value can be had as a stale one for ShmMapOptions.stale_ms. A claim keeps a copy of it.
+ * An expired value can be had as a stale one for ShmMapOptions.stale_ms. A claim keeps a copy of it, which stays when
+ * the claim is given up.
  */
 #include "shm/map/map.h"
 
 typedef struct ShmMapClaim {
         uint32_t epoch; /* as in ShmMapPut: the claim's */
         uint32_t limit_ms; /* the claim ends then */
-        uint64_t gone; /* a claim of a process that the caller knows has ended; 0: none */
+        uint64_t
+                gone; /* a claim that is given up, or of a process that the caller knows has ended; 0: none */
         void *buffer; /* for a copy of the stale value */
         uint32_t buffer_size;
 } ShmMapClaim;
@@ -29,6 +31,13 @@ typedef struct ShmClaimed {
  */
 int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
                   ShmClaimed *ret);
+
+/*
+ * Deletes as shm_map_delete() does, if the key's value or claim has the version `gone`. If that is a claim, its stale
+ * value stays; without memory for that it goes, too. -EMSGSIZE: the buffer is too small for the stale value.
+ */
+int shm_map_give_up(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
+                    ShmClaimed *ret);
 
 /* 1: this version is a claim on the key, and stands; 0: it is not, or no longer. -EIDRM. Version 0 means any claim. */
 int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret);

@@ -380,6 +380,40 @@ static void test_stale_value_stays_as_long(void **state) {
         tslab_map_close(map);
 }
 
+/* A computation that fails gives its claim up: then the stale value can be had as before. */
+static void test_stale_value_of_given_up_claim(void **state) {
+        struct tslab_map *map = open_map(*state, 20, 100000);
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+        static char value[LARGE], back[LARGE];
+        struct tslab_map_info info;
+        tslab_handle version, other;
+
+        memset(value, 'x', sizeof(value));
+        assert_int_equal(tslab_map_put(map, "key", 3, value, LARGE, EPOCH), 0);
+        sleep_ms(60);
+        for (unsigned i = 0; i < 3; i++) {
+                assert_int_equal(claim(map, &version), 0);
+                assert_int_equal(tslab_map_delete_version(map, "key", 3, version), 0);
+                assert_int_equal(get_stale(map, back, sizeof(back), &info), LARGE);
+                assert_memory_equal(value, back, LARGE);
+                assert_int_equal(info.flags, TSLAB_MAP_STALE);
+        }
+        assert_int_equal(tslab_map_get(map, "key", 3, back, sizeof(back), NULL), -ENOENT);
+        assert_int_equal(tslab_map_wait(map, "key", 3, version, 10000), 0);
+        assert_int_equal(tslab_map_wait(map, "key", 3, 0, 10000), 0);
+        assert_int_equal(tslab_map_replace(map, "key", 3, version, "late", 4, EPOCH), -EAGAIN);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, version), -ENOENT);
+        assert_int_equal(claim(map, &other), 0);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, version), -ENOENT);
+        assert_int_equal(tslab_map_wait(map, "key", 3, other, 0), -ETIMEDOUT);
+        assert_int_equal(tslab_map_delete(map, "key", 3), -ENOENT);
+        assert_int_equal(get_stale(map, back, sizeof(back), &info), -ENOENT);
+        assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+        assert_int_equal(statistics.entries, 0);
+        assert_int_equal(statistics.bytes, 0);
+        tslab_map_close(map);
+}
+
 /* Nothing of before comes back: no stale value, and no value that is computed now. */
 static void test_expire_all(void **state) {
         struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
@@ -418,6 +452,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays_as_long, map_pool_setup,
+                                                map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_stale_value_of_given_up_claim, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_expire_all, map_pool_setup, map_pool_teardown),
         };

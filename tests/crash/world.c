@@ -356,6 +356,11 @@ static void prepare_own_claim(World *w) {
         assert_int_equal(claim(&w->victim, &w->trie, &w->objects[0]), 0);
 }
 
+static void prepare_own_stale_claim(World *w) {
+        prepare_stale(w);
+        assert_int_equal(claim(&w->victim, &w->trie, &w->objects[0]), 0);
+}
+
 static int run_claim(World *w) {
         uint64_t version;
 
@@ -369,8 +374,11 @@ static int run_fulfil(World *w) {
 static int run_give_up(World *w) {
         uint64_t hash = UINT64_C(1) << 63;
         ShmMapKey key = { .bytes = &hash, .size = sizeof(hash), .hash = hash };
+        char buffer[40];
+        const ShmMapClaim c = { .gone = w->objects[0], .buffer = buffer, .buffer_size = sizeof(buffer) };
+        ShmClaimed claimed = {};
 
-        return shm_map_delete(&w->victim, &w->trie, &key, w->objects[0]);
+        return shm_map_give_up(&w->victim, &w->trie, &key, &c, &claimed);
 }
 
 /* The next one has the claim, and nobody besides; or there is a value. */
@@ -459,6 +467,7 @@ const Operation operations[] = {
         CLAIM("map claim over a stale value", prepare_stale, run_claim, 0, 0),
         CLAIM("map fulfil", prepare_own_claim, run_fulfil, 0, 0),
         CLAIM("map give up", prepare_own_claim, run_give_up, -1, 0),
+        CLAIM("map give up with a stale value", prepare_own_stale_claim, run_give_up, 0, 0),
 };
 
 const unsigned n_operations = sizeof(operations) / sizeof(operations[0]);

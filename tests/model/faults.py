@@ -822,6 +822,12 @@ FAULTS = [
     ('claim: each look at a stale entry makes its end earlier', 'meson:api-map-claim/test_stale_value_stays_as_long',
      'shm/map/lifetime.c', 'view->is_settled || shm_map_set_end(view, view->expires | SHM_LEAF_SETTLED)',
      'shm_map_set_end(view, view->expires - 1)'),
+    ('claim: one that is given up goes with its stale value', 'map-claim/give-up-claim', 'shm/map/claim.c',
+     'r == 0 || r == -EMSGSIZE ? r : shm_map_delete(', 'r == -EMSGSIZE ? r : shm_map_delete('),
+    ('claim: one that is given up comes back after a delete', 'map-claim/give-up-delete', 'shm/map/claim.c',
+     'put.mode = SHM_MAP_EXACT;', 'put.mode = SHM_MAP_PUT;'),
+    ('claim: given up and fulfilled', 'map-claim/give-up-fulfil', 'shm/map/claim.c',
+     'put.mode = SHM_MAP_EXACT;', 'put.mode = SHM_MAP_PUT;'),
     ('wait: looks at the key before it says so', 'map-claim/wait-fulfil', 'tests/model/case/map-claim.h',
      '''        value = shm_wait_begin(word);
         if (shm_map_find_claim(&map_tries[0], &key, claim_before, &c) == 1)

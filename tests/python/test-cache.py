@@ -180,6 +180,8 @@ class Alone(unittest.TestCase):
             self.assertEqual(cache.get_or_compute('a', self.fail), 'old')
             return 'new'
 
+        with self.assertRaises(ZeroDivisionError):      # the stale value stays for the next ones
+            cache.get_or_compute('a', lambda: 1 / 0)
         self.assertEqual(cache.get_or_compute('a', make), 'new')
         self.assertEqual(cache.get('a'), 'new')
 

@@ -75,6 +75,23 @@ static void t1_delete(void) {
         map_delete(1, 0);
 }
 
+static void give_up(unsigned actor) {
+        char value[8];
+        const ShmMapClaim claim = { .gone = claim_before, .buffer = value, .buffer_size = sizeof(value) };
+        ShmMapKey key = map_key(0);
+        ShmClaimed claimed = {};
+
+        world.results[actor] = shm_map_give_up(world_actor(actor), &map_tries[actor], &key, &claim, &claimed);
+}
+
+static void t0_give_up(void) {
+        give_up(0);
+}
+
+static void t1_give_up(void) {
+        give_up(1);
+}
+
 static void t0_touch(void) {
         ShmMapKey key = map_key(0);
 
@@ -192,6 +209,15 @@ static void pre_pass(void) {
         map_ready(1);
 }
 
+/* The entry is over, its value is stale, and its key is claimed. */
+static void pre_stale_claimed(void) {
+        init_named();
+        end_entry();
+        set_clock(END);
+        map_must(claim_as(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &claim_before));
+        map_ready(1);
+}
+
 /* The claim that is linked; 0: none. */
 static uint64_t linked_claim(void) {
         ShmMapKey key = map_key(0);
@@ -213,6 +239,10 @@ static char get_stale_by(const ShmTrie *trie) {
 
 static char get_stale(void) {
         return get_stale_by(&map_tries[MODEL_ACTORS_MAX]);
+}
+
+static void t0_get_stale(void) {
+        world.results[0] = get_stale_by(&map_tries[0]);
 }
 
 /* A claim, or an expired entry. After a death its end may not be noted: a count of the map does that. */
@@ -298,6 +328,55 @@ static void post_fulfil_claim(unsigned dead) {
         check(dead);
 }
 
+/* The stale value is there all the time, and another thread may claim the key afterwards. */
+static void post_give_up_claim(unsigned dead) {
+        uint64_t linked = linked_claim();
+        int x = world.results[0], y = world.results[1];
+
+        if (get_stale() != 'o')
+                model_fail("the stale value is lost");
+        if (!(dead & 1) && (x != 0 || linked == claim_before))
+                model_fail("give up: %d", x);
+        if (!(dead & 2) && y != 0 && y != -EBUSY)
+                model_fail("claim: %d", y);
+        if (!(dead & 2) && y == 0 && (linked == 0 || linked == claim_before))
+                model_fail("the other claim is lost");
+        check(dead);
+}
+
+/* Nor does a get miss it. */
+static void post_get_give_up(unsigned dead) {
+        if (!(dead & 1) && world.results[0] != 'o')
+                model_fail("got %d", world.results[0]);
+        if (get_stale() != 'o')
+                model_fail("the stale value is lost");
+        check(dead);
+}
+
+/* A delete takes the stale value, too: it does not come back. */
+static void post_give_up_delete(unsigned dead) {
+        int x = world.results[0];
+
+        if (!(dead & 1) && x != 0 && x != -ENOENT)
+                model_fail("give up: %d", x);
+        if (!(dead & 2) && (world.results[1] != -ENOENT || get_stale() != 0))
+                model_fail("delete: %d", world.results[1]);
+        check(dead);
+}
+
+/* Either the claim is given up, or it is fulfilled. */
+static void post_give_up_fulfil(unsigned dead) {
+        int x = world.results[0], y = world.results[1];
+
+        if (dead == 0 && !((x == 0 && y == -EAGAIN) || (x == -EAGAIN && y == 0)))
+                model_fail("give up %d, replace %d", x, y);
+        if (!(dead & 2) && (map_get(0) == 'y') != (y == 0))
+                model_fail("replace %d, value %d", y, map_get(0));
+        if (get_stale() == 0)
+                model_fail("neither value is there");
+        check(dead);
+}
+
 /* A touch that was done prolongs the entry; else the value is there as a stale one, whoever dies. */
 static void post_touch_claim(unsigned dead) {
         int x = world.results[0], y = world.results[1];
@@ -370,10 +449,6 @@ static void t1_clear_after(void) {
 
 static void t0_put_1(void) {
         map_put(0, 0, 'x', SHM_MAP_PUT, 1);
-}
-
-static void t0_get_stale(void) {
-        world.results[0] = get_stale_by(&map_tries[0]);
 }
 
 static void init_two(void) {
@@ -549,6 +624,14 @@ static const ModelCase model_cases[] = {
           .post = post_fulfil_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "fulfil-claim", .pre = pre_claimed, .actors = { t0_fulfil, t1_claim_as_other },
           .post = post_fulfil_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "give-up-claim", .pre = pre_stale_claimed, .actors = { t0_give_up, t1_claim },
+          .post = post_give_up_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "give-up-delete", .pre = pre_stale_claimed, .actors = { t0_give_up, t1_delete },
+          .post = post_give_up_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "give-up-fulfil", .pre = pre_stale_claimed, .actors = { t0_give_up, t1_fulfil },
+          .post = post_give_up_fulfil, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "get-give-up", .pre = pre_stale_claimed, .actors = { t0_get_stale, t1_give_up },
+          .post = post_get_give_up, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "touch-claim", .pre = pre_end, .actors = { t0_touch, t1_claim_after },
           .post = post_touch_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "claim-pass", .pre = pre_pass, .actors = { t0_claim, t1_pass_after },
@@ -558,6 +641,8 @@ static const ModelCase model_cases[] = {
         { .name = "wait-fulfil", .pre = pre_wait, .actors = { t0_wait, t1_fulfil },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "wait-delete", .pre = pre_wait, .actors = { t0_wait, t1_delete },
+          .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "wait-give-up", .pre = pre_stale_claimed, .actors = { t0_wait, t1_give_up },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "wait-claim", .pre = pre_wait, .actors = { t0_wait, t1_claim_as_other },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },

@@ -113,6 +113,14 @@ static int delete (Fixture *f, uint64_t version) {
         return shm_map_delete(&f->actors[0], &f->trie, &k, version);
 }
 
+static int give_up(Fixture *f, uint64_t version) {
+        const ShmMapClaim claim = { .gone = version, .buffer = f->buffer, .buffer_size = sizeof(f->buffer) };
+        ShmMapKey k = key_of(f, "key");
+        ShmClaimed claimed = {};
+
+        return shm_map_give_up(&f->actors[0], &f->trie, &k, &claim, &claimed);
+}
+
 static bool stands(Fixture *f, uint64_t version) {
         ShmMapKey k = key_of(f, "key");
         ShmClaim c;
@@ -361,6 +369,16 @@ static void check_stale(Fixture *f) {
         assert_int_equal(get(f, true), 'v');
         assert_int_equal(claim(f, 1, &other), 0);
         assert_int_equal(get(f, true), 'v');
+        assert_int_equal(give_up(f, version), -ENOENT);
+        assert_true(stands(f, other));
+        assert_int_equal(give_up(f, other), 0);
+        assert_false(stands(f, 0));
+        assert_int_equal(get(f, false), 0);
+        assert_int_equal(get(f, true), 'v');
+        assert_int_equal(give_up(f, other), -ENOENT);
+        assert_int_equal(put_mode(f, SHM_MAP_REPLACE, other, "w"), -EAGAIN);
+        assert_int_equal(get(f, true), 'v');
+        assert_int_equal(claim(f, 1, &other), 0);
         clock_ms += STALE - 2;
         assert_int_equal(get(f, true), 'v');
         clock_ms += 2;
@@ -411,6 +429,39 @@ static void test_stale_deleted(void **state) {
         clock_ms += TTL;
         assert_int_equal(claim(f, 0, &version), 0);
         assert_int_equal(delete (f, 0), -ENOENT);
+        assert_int_equal(get(f, true), 0);
+        assert_int_equal(totals(f).bytes, 0);
+}
+
+/* A claim that is given up goes if it has no stale value, or no more, or if a copy of that has no room. */
+static void test_give_up(void **state) {
+        Fixture *f = *state;
+        ShmMapClaim none = { .buffer_size = 0 };
+        ShmMapKey k = key_of(f, "key");
+        ShmClaimed claimed;
+        uint64_t version;
+
+        assert_int_equal(give_up(f, 2), -ENOENT);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(give_up(f, version), 0);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "v"), 0);
+        assert_int_equal(give_up(f, version), -EAGAIN);
+        clock_ms += TTL;
+        assert_int_equal(claim(f, 0, &version), 0);
+        none.gone = version;
+        assert_int_equal(shm_map_give_up(&f->actors[0], &f->trie, &k, &none, &claimed), -EMSGSIZE);
+        assert_int_equal(claimed.value_size, 1);
+        assert_true(stands(f, version));
+        clock_ms += STALE;
+        assert_int_equal(give_up(f, version), 0);
+        assert_int_equal(totals(f).entries, 0);
+
+        assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "vvvvvvvvvvvv"), 0);
+        clock_ms += TTL;
+        assert_int_equal(claim(f, 0, &version), 0);
+        TRIE_SET_OPTION(&f->trie, value_max, 10);
+        assert_int_equal(give_up(f, version), 0);
         assert_int_equal(get(f, true), 0);
         assert_int_equal(totals(f).bytes, 0);
 }
@@ -510,6 +561,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_stale_chain, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_becomes_chain, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stale_deleted, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_give_up, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stale_room, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stale_counter, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_wait_word, setup, teardown),
