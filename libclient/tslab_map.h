@@ -445,10 +445,9 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  * Once a claim is no more, a replace or delete with its version is refused: -EAGAIN, or -ENOENT. So a value that was
  * computed from data which was deleted meanwhile does not come into the map.
  *
- * To all other calls a claimed key is absent; tslab_map_statistics() counts it as an entry. A claim takes the memory of
- * an entry without a value. If the key has a stale value, and the map keeps it (tslab_map_options.stale_ms),
- * the claim has a copy of it, and takes the memory of that, too. If there is no memory for the copy, the claim is made
- * without it.
+ * To all other calls a claimed key is absent; tslab_map_statistics() counts it as an entry. A claim is one object of 64
+ * bytes and the key. If the key has a stale value, and the map keeps it (tslab_map_options.stale_ms), the claim has a
+ * copy of it, and takes the memory of that, too. If there is no memory for the copy, the claim is made without it.
  *
  * Returns 0: the caller has the claim, and *ret_version names it.
  *

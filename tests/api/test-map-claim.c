@@ -380,6 +380,31 @@ static void test_stale_value_stays_as_long(void **state) {
         tslab_map_close(map);
 }
 
+static uint64_t bytes_of(struct tslab_map *map) {
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+
+        assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+        return statistics.bytes;
+}
+
+/* One object of 64 bytes and the key. */
+static void test_claim_memory(void **state) {
+        static const uint32_t sizes[][2] = { { 0, 64 },    { 1, 96 },      { 32, 96 },
+                                             { 752, 816 }, { 2000, 4096 }, { 4032, 4096 } };
+        struct tslab_map *map = open_map(*state, 0, 0);
+        static const char key[4096];
+        tslab_handle version;
+
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                assert_int_equal(tslab_map_claim(map, key, sizes[i][0], EPOCH, &version), 0);
+                assert_int_equal(bytes_of(map), sizes[i][1]);
+                assert_int_equal(tslab_map_delete_version(map, key, sizes[i][0], version), 0);
+        }
+        assert_int_equal(bytes_of(map), 0);
+        assert_int_equal(tslab_map_claim(map, key, 4033, EPOCH, &version), -E2BIG);
+        tslab_map_close(map);
+}
+
 /* A computation that fails gives its claim up: then the stale value can be had as before. */
 static void test_stale_value_of_given_up_claim(void **state) {
         struct tslab_map *map = open_map(*state, 20, 100000);
@@ -449,6 +474,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_wait_for_value, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_wait_close, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_one_computes, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_claim_memory, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays_as_long, map_pool_setup,
