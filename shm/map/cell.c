@@ -303,6 +303,11 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const Sh
                 found = find_cell(actor, trie, key, SHM_LEAF_CELL | SHM_LEAF_BUCKET, &cell, &full_ns);
                 if (found != 0 && found != -ENOENT)
                         return found;
+                /* Not even a full bucket, for which there may be no memory. */
+                if (rate->cost_ns == 0) {
+                        *ret_wait_ns = 0;
+                        return 0;
+                }
                 if (!take_tokens_now(trie, rate, found == 0 ? full_ns : 0, &next_ns, &wait_ns)) {
                         *ret_wait_ns = wait_ns;
                         return 1;

@@ -491,6 +491,29 @@ static void test_map_add_at_end(void **state) {
         tslab_map_close(map);
 }
 
+/* Not even memory: also in a full map, and a bucket stays as it is. */
+static void test_map_limit_without_cost(void **state) {
+        const struct tslab_map_options options = { .size = sizeof(options), .limit_bytes = 64 };
+        struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
+        struct tslab_map *map;
+        uint64_t retry_ms = 1;
+
+        assert_int_equal(tslab_map_open(&map, *state, "limits", &options), 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 10, 0, &retry_ms), 0);
+        assert_int_equal(retry_ms, 0);
+        assert_int_equal(tslab_map_statistics(map, &statistics), 0);
+        assert_int_equal(statistics.entries, 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 10, 10, NULL), 0);
+        assert_int_equal(tslab_map_limit(map, "b", 1, 1.0 / 60, 10, 0, NULL), 0);
+        assert_int_equal(tslab_map_limit(map, "b", 1, 1.0 / 60, 10, 1, NULL), -ENOSPC);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 5, 0, NULL), 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 10, 1, NULL), 1);
+        assert_int_equal(tslab_map_delete(map, "a", 1), 0);
+        assert_int_equal(tslab_map_add(map, "a", 1, 1, 0, 0, NULL), 0);
+        assert_int_equal(tslab_map_limit(map, "a", 1, 1.0 / 60, 10, 0, NULL), -EINVAL);
+        tslab_map_close(map);
+}
+
 static void test_map_limit(void **state) {
         struct tslab_map *map;
         uint64_t retry_ms = 7;
@@ -622,6 +645,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_take, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_take_beside_adds, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_limit, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_limit_without_cost, map_pool_setup,
+                                                map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_statistics, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_killed, map_pool_setup, map_pool_teardown),
         };
