@@ -247,6 +247,15 @@ class DemoTest(unittest.TestCase):
         report = self.report('--log', self.path('log'), '--cache', 1)
         self.assertEqual((report['requests'], report['pages']['requests'], report['pages']['hits']), (9, 9, 0))
 
+    def test_pages_are_answers_to_get(self):
+        """Nothing else may come from a cache."""
+        requests = [f'{method} /x HTTP/1.1' for method in ('GET', 'POST', 'HEAD', 'GETTING', 'get')] + ['GET', '-', '\\x16\\x03']
+        self.path('log').write_text(''.join(
+            f'1.2.3.{i} - - [17/May/2015:10:05:03 +0000] "{request}" 200 10\n' for i, request in enumerate(requests * 2)))
+        report = self.report('--log', self.path('log'), '--workers', 1)
+        self.assertEqual(report['requests'], 2 * len(requests))
+        self.assertEqual([report['pages'][n] for n in ('requests', 'hits', 'entries')], [2, 1, 1])
+
     def test_text_report(self):
         done = self.run_demo('--requests', 3000)
         self.assertIn(b'seed 1', done.stdout)

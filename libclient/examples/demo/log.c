@@ -154,14 +154,16 @@ static bool find_time(Cursor *c) {
         return true;
 }
 
-/* The second word of "GET /x HTTP/1.0"; the whole text where it is no HTTP request. */
-static Text path_of(Text request) {
-        Cursor c = { request.bytes, request.bytes + request.size };
+/* From "GET /x HTTP/1.0"; the path is the whole text where it is no HTTP request. */
+static void read_request(Text text, Request *request) {
+        Cursor c = { text.bytes, text.bytes + text.size };
         Text method, path;
 
-        if (take_word(&c, &method) && take_char(&c, ' ') && take_word(&c, &path))
-                return path;
-        return request;
+        request->path = text;
+        if (!take_word(&c, &method) || !take_char(&c, ' ') || !take_word(&c, &path))
+                return;
+        request->path = path;
+        request->is_get = method.size == 3 && memcmp(method.bytes, "GET", 3) == 0;
 }
 
 /* Whether referer or agent lack their last quote. */
@@ -186,7 +188,7 @@ int log_parse_line(Text line, Request *ret, bool *ret_cut) {
             !take_size(&c, &request.size) || (c.at != c.end && *c.at != ' '))
                 return LOG_E_MALFORMED;
 
-        request.path = path_of(quoted);
+        read_request(quoted, &request);
         request.status = (uint32_t) status;
         *ret = request;
         if (ret_cut)

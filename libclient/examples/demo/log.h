@@ -22,6 +22,7 @@ typedef struct Text {
 typedef struct Request {
         Text client;
         Text path;
+        bool is_get; /* the answer is a page that others may get, too */
         int64_t time; /* seconds since 1970, UTC */
         uint64_t size; /* size of the answer; "-" is 0 */
         uint32_t status;

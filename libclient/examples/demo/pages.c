@@ -20,8 +20,8 @@ int pages_open(struct tslab_map **ret, struct tslab *pool, uint64_t limit) {
 }
 
 bool pages_want(const Request *request) {
-        return request->status == STATUS_OK && request->size > 0 && request->size <= PAGES_SIZE_MAX &&
-               request->path.size > 0 && request->path.size <= PATH_SIZE_MAX;
+        return request->is_get && request->status == STATUS_OK && request->size > 0 &&
+               request->size <= PAGES_SIZE_MAX && request->path.size <= PATH_SIZE_MAX;
 }
 
 /* In place of a template and a database. */

@@ -34,6 +34,7 @@ static void test_line_combined(void **state) {
                          0);
         assert_text(request.client, "83.149.9.216");
         assert_text(request.path, "/a.png");
+        assert_true(request.is_get);
         assert_int_equal(request.time, 1431857103);
         assert_int_equal(request.status, 404);
         assert_int_equal(request.size, 203023);
@@ -81,6 +82,7 @@ static void test_line_no_http(void **state) {
 
         assert_int_equal(parse("1.2.3.4 - - " TIME " \"\\x16\\x03\\x01\" 400 226", &request, NULL), 0);
         assert_text(request.path, "\\x16\\x03\\x01");
+        assert_false(request.is_get);
         assert_int_equal(parse("1.2.3.4 - - " TIME " \"-\" 408 -", &request, NULL), 0);
         assert_text(request.path, "-");
         assert_int_equal(parse("1.2.3.4 - - " TIME " \"\" 400 0", &request, NULL), 0);
