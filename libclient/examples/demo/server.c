@@ -53,7 +53,8 @@ static _Noreturn void run_daemon(const Server *server) {
         static const char *const not_its[] = { "TSLAB_LISTEN", "NOTIFY_SOCKET", "LISTEN_FDS",
                                                "WATCHDOG_USEC" };
         char path[sizeof(server->bin) + 32], log[sizeof(server->dir) + 16];
-        char *const argv[] = { "tslabd", "--pool=" SERVER_POOL, NULL };
+        /* Twice the largest page cache. This is address space: memory is committed as it is needed. */
+        char *const argv[] = { "tslabd", "--pool=" SERVER_POOL, "--size=1G", NULL };
         int fd;
 
         for (size_t i = 0; i < sizeof(not_its) / sizeof(not_its[0]); ++i)
