@@ -307,6 +307,8 @@ class Full(unittest.TestCase):
 
     def test_too_large_of_other_items_than_bytes(self):
         store = tslab.SessionStore(self.pool)
+        with self.assertRaisesRegex(tslab.TooLargeError, 'a session id of 65536 bytes: it may have 4056'):
+            store.set('i' * 65536, b'x')
         with self.assertRaisesRegex(tslab.TooLargeError, 'a session of 8000000 bytes'):
             store.set('a', memoryview(bytes(8000000)).cast('d'))
 

@@ -13,6 +13,7 @@ from tslab.map import Map, ttl_ms
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _Result = TypeVar('_Result')
+_ENTRY_SIZE = 40        # an entry takes so much beside its key
 
 
 class SessionStore(Store):
@@ -109,8 +110,9 @@ class SessionStore(Store):
         try:
             self._write(call, *arguments)
         except TooLargeError:
-            raise TooLargeError(errno.E2BIG, f'a session of {len(raw(value))} bytes, with an id of {len(raw(key))}: '
-                                             f'a session may have {self.size_max}') from None
+            id_max = self.pool.size_max - _ENTRY_SIZE
+            raise TooLargeError(errno.E2BIG, f'a session id of {len(key)} bytes: it may have {id_max}' if len(key) > id_max else
+                                f'a session of {len(raw(value))} bytes: it may have {self.size_max}') from None
 
     def touch(self, session: Key) -> bool:
         """Begins a session's lifetime anew. Returns whether the session is there. Its value stays as it is, also if
