@@ -216,6 +216,7 @@ class Growth(unittest.TestCase):
             with c.lock('lock') as held:
                 held.locked()
                 held.release()
+                held.acquire()
 
         self.repeat('lock', lock)
         self.repeat('delete_many', lambda: c.delete_many(['b', 'c']))

@@ -295,6 +295,22 @@ class Exceptions(unittest.TestCase):
         lock = tslab.Cache(self.pool).lock('k')
         self.check_is_left(lock, lock.release, lock.locked)
 
+    def test_lock_is_free_if_it_comes_after_acquiring(self):
+        """As Python 3.10 may raise it: __enter__() has the lock, and has not returned."""
+        lock = tslab.Cache(self.pool).lock('k')
+        acquire = lock._acquire
+
+        def acquire_and_raise(*arguments):
+            acquire(*arguments)
+            self.assertTrue(lock.locked())
+            raise Limit
+
+        with unittest.mock.patch.object(lock, '_acquire', acquire_and_raise):
+            with self.assertRaises(Limit):
+                with lock:
+                    self.fail()
+        self.assertFalse(lock.locked())
+
     def test_create_leaves_no_pool(self):
         gc.collect()
         descriptors = len(os.listdir('/proc/self/fd'))

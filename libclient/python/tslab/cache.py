@@ -204,20 +204,21 @@ class Lock:
         self._cache, self._key, self._version = cache, key, 0
 
     def acquire(self, wait: bool = True) -> bool:
-        while True:
-            claim = ffi.new('struct claim *')
-            try:
-                if not self._cache._write(Map._claim, self._key, claim):
-                    raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
+        return self._acquire(ffi.new('struct claim *'), wait)
+
+    def _acquire(self, claim: Any, wait: bool) -> bool:
+        try:
+            while self._cache._write(Map._claim, self._key, claim):
                 if claim.mine:
                     self._version = claim.version
                     return True
-            except BaseException:
-                self._cache._give_up(self._key, claim)
-                raise
-            if not wait:
-                return False
-            self._cache._wait(self._key, claim.version, math.inf)
+                if not wait:
+                    return False
+                self._cache._wait(self._key, claim.version, math.inf)
+            raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
+        except BaseException:
+            self._cache._give_up(self._key, claim)
+            raise
 
     def release(self) -> None:
         self.__exit__()
@@ -226,17 +227,23 @@ class Lock:
         return not self._cache._use(Map.wait, self._key, 0, 0)
 
     def __enter__(self) -> Lock:
-        self.acquire()
-        return self
+        claim = ffi.new('struct claim *')
+        try:
+            self._acquire(claim, True)
+            return self
+        except BaseException:
+            self._cache._give_up(self._key, claim)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        version, self._version = self._version, 0
-        if not version:
-            return
+        version = self._version
         try:
-            with contextlib.suppress(ChangedError):
-                self._cache._use(Map.delete, self._key, version)
+            self._version = 0
+            if version:
+                with contextlib.suppress(ChangedError):
+                    self._cache._use(Map.delete, self._key, version)
         except BaseException:
-            with contextlib.suppress(Error):
-                self._cache._use(Map.delete, self._key, version)
+            if version:
+                with contextlib.suppress(Error):
+                    self._cache._use(Map.delete, self._key, version)
             raise

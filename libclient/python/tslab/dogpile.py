@@ -55,9 +55,9 @@ def _marked(value: bytes) -> bytes:
 class _Mutex(Lock):
     """Where the pool has no room for a lock, each caller makes the value for itself."""
 
-    def acquire(self, wait: bool = True) -> bool:
+    def _acquire(self, claim: Any, wait: bool) -> bool:
         try:
-            return super().acquire(wait)
+            return super()._acquire(claim, wait)
         except UNKEPT as e:
             self._cache._tell_unkept(e)
             return True
