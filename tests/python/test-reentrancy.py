@@ -152,6 +152,15 @@ class Closing(unittest.TestCase):
             self.assertRaises(tslab.ClosedError, map_.get, b'a')
 
 
+    def test_pool_while_a_thread_waits(self):
+        map_ = tslab.Map(tslab.create(size=16 << 20), 'm')
+        claim = map_.claim(b'a')
+        closing = threading.Timer(0.05, map_.pool.close)
+        closing.start()
+        self.assertRaises(tslab.ClosedError, map_.wait, b'a', claim.version, 25)
+        closing.join()
+
+
 class Limit(Exception):
     pass
 

@@ -84,7 +84,8 @@ class Pool:
         return self._native is None
 
     def close(self) -> None:
-        """Closes the pool in this process; once more does nothing. No thread may be in the middle of a call."""
+        """Closes the pool in this process; once more does nothing. A call that another thread is in the middle of ends
+        as in an open pool, or raises ClosedError."""
         self._native = None
 
     @property
