@@ -431,7 +431,7 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  *
  * A claim belongs to the process that made it. It stands until
  *   - a put takes its place: tslab_map_replace() and tslab_map_put_with() with the claim's version, which fulfil it, or
- *     any other put, insert or add of the key;
+ *     any other put or insert of the key, an add to it, or a limit that takes tokens;
  *   - it is given up, by tslab_map_delete_version() with its version. Then a stale value that the claim has a copy of
  *     stays for the rest of stale_ms, or goes if there is no memory for that;
  *   - it is deleted, and any stale value with it: by tslab_map_delete(), which returns -ENOENT as for an absent key, or

@@ -66,6 +66,22 @@ static void test_claim_calls(void **state) {
         assert_int_equal(fulfil(map, version, "two"), -EAGAIN);
         assert_int_equal(claim(map, &version), 0);
         assert_int_equal(tslab_map_delete_version(map, "key", 3, version), 0);
+        for (unsigned i = 0; i < 4; i++) {
+                assert_int_equal(claim(map, &version), 0);
+                assert_int_equal(i == 0   ? tslab_map_put(map, "key", 3, "1", 1, EPOCH)
+                                 : i == 1 ? tslab_map_insert(map, "key", 3, "1", 1, EPOCH)
+                                 : i == 2 ? tslab_map_add(map, "key", 3, 1, 0, 0, NULL)
+                                          : tslab_map_limit(map, "key", 3, 0.01, 1, 1, NULL),
+                                 0);
+                assert_int_equal(fulfil(map, version, "two"), -EAGAIN);
+                assert_int_equal(claim(map, &version), -EEXIST);
+                assert_int_equal(tslab_map_delete(map, "key", 3), 0);
+        }
+        assert_int_equal(claim(map, &version), 0);
+        assert_int_equal(tslab_map_update(map, "key", 3, "1", 1, EPOCH), -ENOENT);
+        assert_int_equal(tslab_map_limit(map, "key", 3, 1, 1, 0, NULL), 0);
+        assert_int_equal(wait_for(map, version, 0), -ETIMEDOUT);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, version), 0);
         assert_int_equal(tslab_map_claim(map, large, sizeof(large), EPOCH, &version), -E2BIG);
         assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 64, EPOCH, &version), 0);
         assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 63, EPOCH, &version), -E2BIG);
