@@ -4,8 +4,8 @@
  * Purpose: looks at the slots that a hand passes, and deletes the entries that it does not spare (shm/map/evict.c).
  *
  * Invariants
- *   1. An entry is deleted by its version. So an entry is deleted only if it is still the one, in this map, that the
- *      hand has chosen.
+ *   1. An entry is deleted by its version, and only if the map has it. A hand chooses a slot; if another entry came to
+ *      this slot since, it is spared if it was put in the sweep under way.
  *   2. All else here is a hint. If a visited or young bit is lost, or was set for another entry, an entry is evicted
  *      too early or too late.
  *   3. A search ends after a few sweeps: the first one clears the visited bits, so the second one finds entries.
@@ -153,21 +153,42 @@ static bool find_victim(const ShmTrie *trie, SlotId id, uint64_t old, ShmMapView
                shm_map_find_leaf(trie, view, c);
 }
 
+static uint64_t evict_found(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *c) {
+        if (shm_map_unlink(actor, trie, view, c, SHM_MAP_EVICTIONS) != 0)
+                return 0;
+        return shm_map_view_cost(trie->arena, view);
+}
+
 uint64_t shm_evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, uint64_t old) {
         ShmTrieCursor c;
         ShmMapView view;
 
-        if (!find_victim(trie, id, old, &view, &c))
-                return 0;
-        if (shm_map_unlink(actor, trie, &view, &c, SHM_MAP_EVICTIONS) != 0)
-                return 0;
-        return shm_map_view_cost(trie->arena, &view);
+        return find_victim(trie, id, old, &view, &c) ? evict_found(actor, trie, &view, &c) : 0;
+}
+
+/* Whether the entry in the slot was put in the sweep under way. */
+static bool is_new(const ShmTrie *trie, uint32_t class, SlotId id) {
+        uint32_t parity = hand_unpack(hand_load(trie, class)).sweep & 1;
+        /* ORDER: rlx; set before the entry was linked, and it was found in the trie. */
+        uint64_t young = shm_load_rlx(&trie->arena->lines[slot_id_slab(id)].young[parity]);
+
+        return young >> slot_id_slot(id) & 1;
 }
 
 /*
- * The hand has come to the end of the slabs. It waits there for the hands of other classes. If it went on at once, it
- * would decide which kind the next sweep is of before the others have counted, and one full sweep would follow another.
+ * Evicts the entry in the slot that the hand chose. Before this thread looks at it, another thread may have deleted it,
+ * and put a new entry into the slot: that one stays.
  */
+static uint64_t evict_chosen(ShmActor *actor, const ShmTrie *trie, uint32_t class, SlotId id, uint64_t old) {
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        return find_victim(trie, id, old, &view, &c) && !is_new(trie, class, id)
+                       ? evict_found(actor, trie, &view, &c)
+                       : 0;
+}
+
+/* The hand has come to the end of the slabs: this is the first of the two ends of its sweep. */
 static bool step_is_last(const ShmTrie *trie, const Step *step) {
         return step->to.slab >= shm_arena_n_slabs_ever(trie->arena);
 }
@@ -201,11 +222,10 @@ static uint64_t evict_step(ShmActor *actor, const ShmTrie *trie, uint32_t class,
                 shm_hand_end(trie, class, w);
                 --*n;
         } else if (shm_hand_move(trie, class, w, hand_pack(step.to))) {
-                step_end(trie, class, &step);
                 if (step.victim != 0)
-                        cost = shm_evict_slot(actor, trie,
-                                              slot_id(step.slab, (uint32_t) __builtin_ctzll(step.victim)),
-                                              old);
+                        cost = evict_chosen(actor, trie, class,
+                                            slot_id(step.slab, (uint32_t) __builtin_ctzll(step.victim)), old);
+                step_end(trie, class, &step); /* last: it clears young bits */
                 *n -= step_is_last(trie, &step);
         }
         if (cost != 0) {

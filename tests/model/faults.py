@@ -934,6 +934,12 @@ FAULTS = [
     ('evict: a hand that another thread moved is moved on', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
      'uint32_t class = shm_hand_next_class(trie, &w);\n\n                cost',
      'uint32_t class = shm_hand_next_class(trie, &w);\n\n                w = hand_load(trie, class), cost'),
+    ('evict: the entry that took the slot of the victim goes', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
+     ' && !is_new(trie, class, id)', ' && (is_new(trie, class, id), 1)'),
+    ('evict: young bits are cleared before a look at them', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
+     '                if (step.victim != 0)\n', '''                step_end(trie, class, &step);
+                if (step.victim != 0)
+'''),
     ('evict: all sweeps are full ones', 'unit-map-evict', 'shm/map/evict-hand.c',
      '.young = evicted > 0 && put * YOUNG_SHARE > entries', '.young = false'),
     ('evict: entries that came where nothing went are the next to go', 'map-evict/evict-evict', 'shm/map/evict-hand.c',

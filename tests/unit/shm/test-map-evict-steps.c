@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "shm/cache/cache.h"
-#include "shm/map/evict-hand.h"
+#include "shm/map/evict-pass.h"
 #include "shm/map/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
@@ -17,9 +17,11 @@
 
 static uint64_t n_steps;
 
-/* Another thread does this between the first access to the word and the next access. */
+/* Another thread does this between the first access to the word, or the first change of it, and the next access. */
 static struct {
-        const void *word;
+        const uint64_t *word;
+        uint64_t before; /* for a change */
+        bool waits_for_change;
         bool is_due;
         void (*work)(void *userdata);
         void *userdata;
@@ -27,11 +29,15 @@ static struct {
 
 void shm_step(const void *address) {
         n_steps++;
+        if (other.word && other.waits_for_change && *other.word != other.before) {
+                other.word = NULL;
+                other.is_due = true;
+        }
         if (other.is_due) {
                 other.is_due = false;
                 other.work(other.userdata);
         }
-        if (other.word && other.word == address) {
+        if (other.word && !other.waits_for_change && other.word == address) {
                 other.word = NULL;
                 other.is_due = true;
         }
@@ -99,6 +105,7 @@ typedef struct Beside {
         ShmActor *actor;
         ShmTrie *trie;
         uint32_t number;
+        uint32_t sweeps; /* that end meanwhile */
 } Beside;
 
 static uint32_t size_of(uint32_t number) {
@@ -145,8 +152,8 @@ static void test_evict_hands_beside(void **state) {
         for (uint32_t i = 0; i < 2; i++)
                 assert_int_equal(shm_actor_init(&actors[i], &arena, 0, i + 1), 0);
         map_trie_create(&actors[0], &trie);
-        mine = (Beside){ &actors[0], &trie, 0 };
-        others = (Beside){ &actors[1], &trie, 1000000 };
+        mine = (Beside){ &actors[0], &trie, 0, 0 };
+        others = (Beside){ &actors[1], &trie, 1000000, 0 };
         while (mine.number < N)
                 put_next(&mine);
         arena.header->n_slabs_ever.value = arena.n_slabs;
@@ -166,6 +173,85 @@ static void test_evict_hands_beside(void **state) {
                 map_actor_leave(&actors[i]);
         shm_arena_deinit(&arena);
         (void) state;
+}
+
+/* The key of the entry in the last slot that the hand passed. */
+static uint32_t passed_key(const ShmTrie *trie, ShmHand h) {
+        SlotId id = slot_id(h.slab, h.slot - 1);
+        ShmMapView view;
+        uint32_t number;
+
+        assert_int_not_equal(h.slot, 0);
+        assert_int_equal(shm_map_view(trie->arena,
+                                      shm_handle_make(trie->arena->key, id, *shm_slot_tag(trie->arena, id)),
+                                      &view),
+                         0);
+        memcpy(&number, view.bytes, sizeof(number));
+        return number;
+}
+
+static SlotId slot_of(const ShmTrie *trie, uint32_t number) {
+        const ShmMapKey key = key_of(trie, &number);
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        assert_int_equal(shm_map_find(trie, &key, &c, &view), 0);
+        return shm_handle_slot(view.handle);
+}
+
+static void replace_victim(void *userdata) {
+        Beside *b = userdata;
+        uint64_t w = hand_load(b->trie, 0);
+        ShmHand h = hand_unpack(w);
+        uint32_t victim = passed_key(b->trie, h);
+        const ShmMapKey key = key_of(b->trie, &victim);
+
+        assert_int_equal(shm_map_delete(b->actor, b->trie, &key, 0), 0);
+        hand_of(b->trie, 0)->place = w + ((uint64_t) b->sweeps << SWEEP_SHIFT);
+        put(b->actor, b->trie, b->number);
+        assert_int_equal(slot_of(b->trie, b->number).value, slot_id(h.slab, h.slot - 1).value);
+}
+
+/* A thread stops after it moved a hand past its victim. It does not evict the entry that has this slot by then. */
+static void evict_late(uint32_t sweeps) {
+        enum { N = 200, NEW = 1000, BESIDE = 2000 };
+        ShmMapTotals totals;
+        ShmActor actors[2];
+        Beside others;
+        ShmArena arena;
+        ShmTrie trie;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        for (uint32_t i = 0; i < 2; i++)
+                assert_int_equal(shm_actor_init(&actors[i], &arena, 0, i + 1), 0);
+        map_trie_create(&actors[0], &trie);
+        for (uint32_t i = 0; i < N; i++)
+                put(&actors[0], &trie, i);
+        shm_map_totals(&arena, trie.map - 1, &totals);
+        TRIE_SET_OPTION(&trie, limit_bytes, totals.bytes);
+        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        others = (Beside){ &actors[1], &trie, BESIDE, sweeps };
+        other.word = &hand_of(&trie, 0)->place;
+        other.before = *other.word;
+        other.waits_for_change = true;
+        other.work = replace_victim;
+        other.userdata = &others;
+        put(&actors[0], &trie, NEW);
+        assert_null(other.word);
+        other.waits_for_change = false;
+        (void) slot_of(&trie, NEW);
+        (void) slot_of(&trie, BESIDE);
+        shm_map_totals(&arena, trie.map - 1, &totals);
+        assert_int_equal(totals.entries, N);
+        for (uint32_t i = 0; i < 2; i++)
+                map_actor_leave(&actors[i]);
+        shm_arena_deinit(&arena);
+}
+
+static void test_evict_late(void **state) {
+        (void) state;
+        evict_late(0);
+        evict_late(1);
 }
 
 /* Two maps that evict: into the first one so much is put. */
@@ -273,9 +359,9 @@ static void test_sweep_beside_naming(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_evict_small_map),         cmocka_unit_test(test_evict_hands_beside),
-                cmocka_unit_test(test_evict_beside_other_keys), cmocka_unit_test(test_evict_beside_empty),
-                cmocka_unit_test(test_sweep_beside_naming),
+                cmocka_unit_test(test_evict_small_map),    cmocka_unit_test(test_evict_hands_beside),
+                cmocka_unit_test(test_evict_late),         cmocka_unit_test(test_evict_beside_other_keys),
+                cmocka_unit_test(test_evict_beside_empty), cmocka_unit_test(test_sweep_beside_naming),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
