@@ -175,6 +175,43 @@ static void test_evict_hands_beside(void **state) {
         (void) state;
 }
 
+static void take_slab(void *userdata) {
+        const Beside *b = userdata;
+
+        assert_int_not_equal(shm_evict_take_slab(b->trie, NO_KEY, 0), UINT32_MAX);
+}
+
+/* The same, where whole slabs are taken. */
+static void test_take_slabs_beside(void **state) {
+        enum { N = 2000, N_LARGE = 500, TAKEN = 3000 };
+        Beside mine;
+        uint64_t first, w;
+        ShmActor actor;
+        ShmArena arena;
+        ShmTrie trie;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &trie);
+        mine = (Beside){ &actor, &trie, 0, 0 };
+        while (mine.number < N)
+                put_next(&mine);
+        for (uint32_t i = 0; i < N_LARGE; i++) /* the last slabs are of one class */
+                put_large(&actor, &trie, N + 2 * i, size_of(0), SHM_EPOCH_CURRENT);
+        arena.header->n_slabs_ever.value = arena.n_slabs;
+        for (uint32_t i = 0; i < TAKEN; i++) {
+                other.word = &hand_of(&trie, shm_hand_hindmost(&trie, &w, &first))->place;
+                other.work = take_slab;
+                other.userdata = &mine;
+                take_slab(&mine);
+                other.word = NULL;
+                assert_hands_together(&trie);
+        }
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
 /* The key of the entry in the last slot that the hand passed. */
 static uint32_t passed_key(const ShmTrie *trie, ShmHand h) {
         SlotId id = slot_id(h.slab, h.slot - 1);
@@ -359,9 +396,10 @@ static void test_sweep_beside_naming(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_evict_small_map),    cmocka_unit_test(test_evict_hands_beside),
-                cmocka_unit_test(test_evict_late),         cmocka_unit_test(test_evict_beside_other_keys),
-                cmocka_unit_test(test_evict_beside_empty), cmocka_unit_test(test_sweep_beside_naming),
+                cmocka_unit_test(test_evict_small_map),         cmocka_unit_test(test_evict_hands_beside),
+                cmocka_unit_test(test_take_slabs_beside),       cmocka_unit_test(test_evict_late),
+                cmocka_unit_test(test_evict_beside_other_keys), cmocka_unit_test(test_evict_beside_empty),
+                cmocka_unit_test(test_sweep_beside_naming),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,28 @@ static void test_evict_hands_go_together(void **state) {
         }
 }
 
+/* Evictions for memory moved the hand of one class alone. The other class does not lose all of its entries for that. */
+static void test_evict_hand_far_behind(void **state) {
+        enum { N = 640, OTHER = 200, N_OTHER = N * COST / 256 };
+        Fixture *f = *state;
+        ShmMapHand *hands = f->arena.header->maps[f->trie.map - 1].hands;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(put(f, i, SIZE), 0);
+                if (i < N_OTHER)
+                        assert_int_equal(put(f, N + i, OTHER), 0);
+        }
+        TRIE_SET_OPTION(&f->trie, limit_bytes, totals(f).bytes);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        hands[shm_arena_class(&f->arena, shm_leaf_size(4, OTHER, 0))].place = UINT64_C(10) << SWEEP_SHIFT;
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, 20000 + i, SIZE), 0);
+        for (uint32_t i = 0; i < N; i++)
+                n += get(f, i) == SIZE;
+        assert_in_range(n, N / 4, N * 3 / 4);
+}
+
 /* Entries are counted for all threads though as many bytes go as come. */
 /* The bytes of free slots in the caches of all threads. */
 static uint64_t cached_bytes(Fixture *f) {
@@ -1012,6 +1034,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_keeps_the_limit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_is_used, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_small, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_hand_far_behind, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_hands_go_together, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_keeps_few_slots, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_knows_the_mean, setup, teardown),
