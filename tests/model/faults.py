@@ -941,6 +941,10 @@ FAULTS = [
      'if (lead > LEAD_MAX)', 'if (0)'),
     ('evict: the entry that took the slot of the victim goes', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
      ' && !is_new(trie, class, id)', ' && (is_new(trie, class, id), 1)'),
+    ('evict: the same, with deaths: a new entry goes', 'map-evict/evict-late', 'shm/map/evict-pass.c',
+     ' && !is_new(trie, class, id)', ' && (is_new(trie, class, id), 1)'),
+    ('evict: the hands of other classes stand still', 'map-evict/evict-two-hands', 'shm/map/evict-hand.c',
+     'if (is_behind(w, *ret_last)) {', 'if (0) {'),
     ('evict: young bits are cleared before a look at them', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
      '                if (step.victim != 0)\n', '''                step_end(trie, class, &step);
                 if (step.victim != 0)

@@ -66,6 +66,35 @@ static void pre_a_c(void) {
         ready();
 }
 
+/* Either entry may go first. */
+static void pre_unused(void) {
+        init(&in_one, 2);
+        entry(0, 'o');
+        entry(2, 'c');
+        ready();
+}
+
+/* An entry of another class, under a key of its own. */
+static void entry_large(const ShmTrie *trie, uint64_t hash) {
+        static const char bytes[WORLD_SIZE_2 - 100];
+        const ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = sizeof(bytes) };
+        const ShmMapKey key = { "key", 3, hash };
+
+        shm_chain_room = 0;
+        map_must(shm_map_put(&world_actors[0], trie, &key, &p, NULL));
+        shm_chain_room = CHAIN_ROOM;
+}
+
+/* Two hands move: the limit was lowered, and both old entries go, in the order of their classes. */
+static void pre_two_hands(void) {
+        init(&in_one, 4);
+        entry(0, 'o');
+        entry_large(&map_tries[MODEL_ACTORS_MAX], UINT64_C(1) << 58);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 2 * WORLD_SIZE_4);
+        ready();
+        map_state()->hands[1].place = map_state()->hands[0].place;
+}
+
 static void pre_in_two(void) {
         entries_a_c(&in_two, 4);
         ready();
@@ -192,6 +221,12 @@ static void t1_delete_a(void) {
         map_delete(1, 0);
 }
 
+/* The new entry has the slot of the old one, which the other put may have chosen. */
+static void t1_delete_put_a(void) {
+        map_delete(1, 0);
+        put(1, 0, 'y');
+}
+
 static void t1_get_a(void) {
         world.results[1] = chain_get_by(&map_tries[1], 0);
 }
@@ -253,6 +288,36 @@ static void post_put_c(unsigned dead) {
         check_b(dead);
         if (!(dead & 2) && (world.results[1] != 0 || get(2) != 'y'))
                 model_fail("put of c: %d, value %d", world.results[1], get(2));
+}
+
+/* There is an older one for each. */
+static void post_delete_put_a(unsigned dead) {
+        check_b(dead);
+        if (!(dead & 2) && (world.results[1] != 0 || get(0) != 'y'))
+                model_fail("put of a: %d, value %d", world.results[1], get(0));
+}
+
+/* Each may evict more than it has to, as the other evicts the same: also what was put in the sweep before. */
+static void post_two_hands(unsigned dead) {
+        ShmMapTotals totals;
+        char a, b;
+
+        map_repair(dead);
+        (void) map_check_slots();
+        (void) map_check_index();
+        a = get(0);
+        b = get(1);
+        shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
+        if (dead == 0 && totals.entries != (uint64_t) shm_map_count(&map_tries[MODEL_ACTORS_MAX]))
+                model_fail("%lu entries are counted", (unsigned long) totals.entries);
+        if (dead == 0 && totals.bytes > 2 * WORLD_SIZE_4)
+                model_fail("%lu bytes are counted", (unsigned long) totals.bytes);
+        for (unsigned i = 0; i < 2; i++)
+                if (!(dead >> i & 1) && world.results[i] != 0)
+                        model_fail("put: %d", world.results[i]);
+        if ((a != 0 && a != 'y' && (dead == 0 || a != 'o')) || (b != 0 && b != 'z') ||
+            (dead == 0 && a == 0 && b == 0))
+                model_fail("a is %d, b is %d", a, b);
 }
 
 /* The new value, or the old one whole. */
@@ -421,7 +486,6 @@ static void post_beside_get(unsigned dead) {
 #define N_BESIDE 5
 
 static void pre_beside_objects(void) {
-        static const char bytes[WORLD_SIZE_2 - 100];
         uint64_t handle;
 
         map_shape = MAP_SHRINKS;
@@ -430,13 +494,8 @@ static void pre_beside_objects(void) {
         other_init();
         entry(0, 'o');
         for (uint32_t i = 0; i < N_BESIDE; i++) {
-                const ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = sizeof(bytes) };
-                const ShmMapKey key = { "key", 3, (uint64_t) i << 58 };
-
                 map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_2, 0, NULL, &handle, NULL));
-                shm_chain_room = 0;
-                map_must(shm_map_put(&world_actors[0], &others[MODEL_ACTORS_MAX], &key, &p, NULL));
-                shm_chain_room = CHAIN_ROOM;
+                entry_large(&others[MODEL_ACTORS_MAX], (uint64_t) i << 58);
         }
         shm_tally_flush(&world_actors[0]);
         (void) chain_fill_up(0);
@@ -499,6 +558,10 @@ static const ModelCase model_cases[] = {
           .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "evict-evict", .pre = pre_passed_a, .actors = { t0_put_b, t1_put_c },
           .post = post_put_c, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-late", .pre = pre_unused, .actors = { t0_put_b, t1_delete_put_a },
+          .post = post_delete_put_a, .deaths = 2, .preemptions = 3, .full_preemptions = 8 },
+        { .name = "evict-two-hands", .pre = pre_two_hands, .actors = { t0_put_b, t1_put_a },
+          .post = post_two_hands, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-put-in-two", .pre = pre_in_two, .actors = { t0_put_b, t1_put_a },
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-get-in-two", .pre = pre_in_two_tight, .actors = { t0_put_b, t1_get_a },
