@@ -32,6 +32,15 @@ static inline int shm_actor_note(ShmActor *actor, uint64_t handle, uint64_t root
         return -ENOBUFS;
 }
 
+/* Whether a note is left. */
+static inline bool shm_actor_can_note(const ShmActor *actor) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                /* ORDER: rlx; only this thread writes its notes. */
+                if (shm_load_rlx(&actor->record->notes[i].handle) == 0)
+                        return true;
+        return false;
+}
+
 /* Makes the note one of another object, with the same root and hash. -ENOENT: this thread has no such note. */
 static inline int shm_actor_renote(ShmActor *actor, uint64_t handle, uint64_t other) {
         ShmRecord *r = actor->record;

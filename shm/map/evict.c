@@ -55,6 +55,7 @@
 #include "shm/map/evict-pass.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
+#include "shm/map/trie-shrink.h"
 
 #define SMALL_SHARE 3 /* an entry is small if it takes less than the mean divided by this */
 #define EXTRA_MAX 16 /* entries that a put evicts at most for a lowered limit, unless its size needs more */
@@ -120,6 +121,14 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
                 bits_set(&line->visited, slot_id_mask(id));
         else
                 bits_clear(&line->visited, slot_id_mask(id));
+}
+
+/*
+ * Whether this thread can delete entries, for which it needs a note. If it has too many objects pending, its put fails,
+ * too; without this look, the put would first try each entry of the map, in several sweeps.
+ */
+static bool can_delete(ShmActor *actor) {
+        return shm_actor_can_note(actor) || shm_trie_settle_kept(actor);
 }
 
 /* The pool counts as full until then; 0: it has free memory again. */
@@ -269,7 +278,7 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
         Search s = { .actor = actor, .from = trie, .evict = evict };
         uint64_t maps, cost = 0;
 
-        if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) ||
+        if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) || !can_delete(actor) ||
             (evict->chained && !shm_evict_may_fit(trie, evict->cost)) || !key_of(trie, evict, &s.key))
                 return false;
         set_full(trie, shm_map_now_ms(trie) + FULL_MS);
@@ -314,7 +323,7 @@ static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *ev
         /* ORDER: rlx; a hint. */
         if (shm_load_rlx(&state_of(trie)->full_ms) == 0 || evict->chained || !key_of(trie, evict, &s.key) ||
             has_slot(actor, s.key) || !shm_evict_was_full(trie) ||
-            shm_evict_from(trie, &maps, &other) != trie)
+            shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
                 return;
         (void) evict_in_class(&s);
         if (s.emptied)
@@ -383,6 +392,8 @@ int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evic
                 if (excess > 0) {
                         if (!evict_is_on(evict))
                                 return evict->cost > evict->old_cost ? -ENOSPC : 0;
+                        if (!can_delete(actor))
+                                return -ENOBUFS;
                         evict_excess(actor, trie, excess, evict);
                         return 0;
                 }

@@ -60,7 +60,7 @@ static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions 
 
 /*
  * Before a put makes its leaf: evicts if the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC: the map
- * would exceed it, and does not evict.
+ * would exceed it, and does not evict; -ENOBUFS: no note is left.
  */
 int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);
 

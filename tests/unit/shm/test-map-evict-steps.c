@@ -3,6 +3,7 @@
 
 #include "shm/cache/cache.h"
 #include "shm/map/evict-pass.h"
+#include "shm/map/lifetime.h"
 #include "shm/map/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
@@ -351,6 +352,97 @@ static void test_evict_beside_empty(void **state) {
         (void) state;
 }
 
+/* All that are left. Returns how many. */
+static uint64_t take_notes(ShmActor *actor) {
+        uint64_t n = 0;
+
+        while (shm_actor_note(actor, n + 1, 0, 0) == 0)
+                n++;
+        return n;
+}
+
+static void drop_notes(ShmActor *actor, uint64_t n) {
+        for (; n > 0; n--)
+                assert_int_equal(shm_actor_unnote(actor, n), 0);
+}
+
+static void take_memory(ShmActor *actor) {
+        uint64_t handle;
+
+        for (uint32_t size = 4096; size >= 64; size /= 2)
+                while (shm_object_alloc(actor, size, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                        ;
+}
+
+/* A thread with too many pending objects cannot delete an entry: its put fails without a try of each. */
+static void test_evict_without_notes(void **state) {
+        ShmMapTotals totals;
+        ShmActor actor;
+        ShmArena arena;
+        ShmTrie trie;
+        uint64_t n;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &trie);
+        for (uint32_t i = 0; i < N_PUTS; i++)
+                put(&actor, &trie, i);
+        shm_map_totals(&arena, trie.map - 1, &totals);
+        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&trie, limit_bytes, totals.bytes);
+        n = take_notes(&actor);
+        n_steps = 0;
+        assert_int_equal(try_put(&actor, &trie, N_PUTS, sizeof(uint32_t), SHM_EPOCH_CURRENT), -ENOBUFS);
+        assert_in_range(n_steps, 1, STEPS_MAX);
+
+        TRIE_SET_OPTION(&trie, limit_bytes, 0);
+        take_memory(&actor);
+        for (uint64_t full_ms = 0; full_ms < 2; full_ms++) {
+                state_of(&trie)->full_ms = full_ms * (shm_map_now_ms(&trie) + 50);
+                n_steps = 0;
+                assert_int_equal(try_put(&actor, &trie, N_PUTS, sizeof(uint32_t), SHM_EPOCH_CURRENT),
+                                 -ENOMEM);
+                assert_in_range(n_steps, 1, STEPS_BESIDE_MAX);
+        }
+
+        drop_notes(&actor, n);
+        put(&actor, &trie, N_PUTS);
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
+/* The note of a path that is kept for the next put is one that is left. */
+static void test_evict_with_the_kept_note(void **state) {
+        const ShmMapKey keys[] = { { "a", 1, UINT64_C(1) << 63 },
+                                   { "b", 1, (UINT64_C(1) << 63) + (1 << 20) } };
+        const ShmMapPut empty = { .value = "", .epoch = SHM_EPOCH_CURRENT };
+        ShmMapTotals totals;
+        ShmActor actor;
+        ShmArena arena;
+        ShmTrie trie;
+        uint64_t n;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &trie);
+        actor.keeps_path = true;
+        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 2; i++)
+                assert_int_equal(shm_map_put(&actor, &trie, &keys[i], &empty, NULL), 0);
+        assert_int_equal(shm_map_delete(&actor, &trie, &keys[1], 0), 0);
+        assert_int_not_equal(actor.kept.note, 0);
+        n = take_notes(&actor);
+        take_memory(&actor);
+        (void) try_put(&actor, &trie, N_PUTS, sizeof(uint32_t), SHM_EPOCH_CURRENT);
+        shm_map_totals(&arena, trie.map - 1, &totals);
+        assert_int_not_equal(totals.evictions, 0);
+        drop_notes(&actor, n);
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
 typedef struct Naming {
         ShmArena *arena;
         const ShmTrie *trie;
@@ -396,9 +488,14 @@ static void test_sweep_beside_naming(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_evict_small_map),         cmocka_unit_test(test_evict_hands_beside),
-                cmocka_unit_test(test_take_slabs_beside),       cmocka_unit_test(test_evict_late),
-                cmocka_unit_test(test_evict_beside_other_keys), cmocka_unit_test(test_evict_beside_empty),
+                cmocka_unit_test(test_evict_small_map),
+                cmocka_unit_test(test_evict_hands_beside),
+                cmocka_unit_test(test_take_slabs_beside),
+                cmocka_unit_test(test_evict_late),
+                cmocka_unit_test(test_evict_beside_other_keys),
+                cmocka_unit_test(test_evict_beside_empty),
+                cmocka_unit_test(test_evict_without_notes),
+                cmocka_unit_test(test_evict_with_the_kept_note),
                 cmocka_unit_test(test_sweep_beside_naming),
         };
 
