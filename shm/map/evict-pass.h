@@ -15,12 +15,12 @@ uint64_t shm_evict_slot(ShmActor *actor, const ShmTrie *trie, SlotId id, uint64_
 
 /*
  * Moves the hand of a class on until it has deleted an entry, or has met `n` ends: a sweep has two, the end of its
- * slabs and its own. Returns the cost of the entry; 0: there was none.
+ * slabs and its own. Returns the cost of the entry; 0: there was none, or none within a bound (LOOKS_MAX).
  */
 uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t n,
                         uint64_t old);
 
-/* Deletes the next entry of any class. Returns its cost, or 0. */
+/* Deletes the next entry of any class. Returns its cost, or 0, as above. */
 uint64_t shm_evict_any(ShmActor *actor, const ShmTrie *trie, uint64_t old);
 
 /*

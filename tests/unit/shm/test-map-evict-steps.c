@@ -14,6 +14,7 @@
 #define N_ENTRIES 20U
 #define N_PUTS 1000U
 #define STEPS_MAX 1000U /* for a put */
+#define STEPS_LONG_MAX 700000U /* for a put that looks in vain for an entry, in a large pool */
 #define STEPS_BESIDE_MAX 3000U /* for a put that empties a slab of 32 entries, or fails */
 
 static uint64_t n_steps;
@@ -98,6 +99,37 @@ static void test_evict_small_map(void **state) {
         assert_int_equal(totals.evictions, 2 * N_ENTRIES + N_PUTS - totals.entries);
         for (uint32_t i = 0; i < 2; i++)
                 map_actor_leave(&actors[i]);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
+/*
+ * A map has nothing to give though it seems full: entries that were revoked are still counted. Puts do not look at all
+ * slabs of a large pool for that, sweep by sweep, but each goes on where the last one ended.
+ */
+static void test_evict_in_vain(void **state) {
+        ShmMapTotals totals;
+        ShmActor actor;
+        ShmArena arena;
+        ShmTrie trie;
+
+        map_arena_create(&arena, 2 * ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &trie);
+        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&trie, limit_bytes, ARENA_SIZE);
+        state_of(&trie)->counts[SHM_MAP_BYTES] = ARENA_SIZE;
+        state_of(&trie)->classes = 1;
+        memset(state_of(&trie)->ranges, 0xff, sizeof(state_of(&trie)->ranges));
+        arena.header->n_slabs_ever.value = arena.n_slabs;
+        for (uint32_t i = 0; i < N_ENTRIES; i++) {
+                n_steps = 0;
+                put(&actor, &trie, i);
+                assert_in_range(n_steps, 1, STEPS_LONG_MAX);
+        }
+        shm_map_totals(&arena, trie.map - 1, &totals);
+        assert_in_range(totals.evictions, N_ENTRIES / 2, N_ENTRIES);
+        map_actor_leave(&actor);
         shm_arena_deinit(&arena);
         (void) state;
 }
@@ -489,6 +521,7 @@ static void test_sweep_beside_naming(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_evict_small_map),
+                cmocka_unit_test(test_evict_in_vain),
                 cmocka_unit_test(test_evict_hands_beside),
                 cmocka_unit_test(test_take_slabs_beside),
                 cmocka_unit_test(test_evict_late),
