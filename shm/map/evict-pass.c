@@ -30,6 +30,7 @@
  * that were revoked are still counted.
  */
 #define LOOKS_MAX (UINT32_C(1) << 18)
+#define VICTIM_LOOKS 16U /* a slot without a victim, such as a claim, counts as so many slabs */
 #define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
 /* Whether the slot has a live leaf that names this map. The map need not hold it any more. */
@@ -242,6 +243,8 @@ static uint64_t evict_step(ShmActor *actor, const ShmTrie *trie, uint32_t class,
                 if (step.victim != 0)
                         cost = evict_chosen(actor, trie, class,
                                             slot_id(step.slab, (uint32_t) __builtin_ctzll(step.victim)), old);
+                if (step.victim != 0 && cost == 0)
+                        *looks -= *looks < VICTIM_LOOKS ? *looks : VICTIM_LOOKS;
                 step_end(trie, class, &step); /* last: it clears young bits */
                 *n -= step_is_last(trie, &step);
         }

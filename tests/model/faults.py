@@ -1011,6 +1011,8 @@ FAULTS = [
     ('evict: the same, where memory was short', 'unit-map-evict-steps', 'shm/map/evict.c', ' || !can_delete(actor))\n', ')\n'),
     ('evict: a search looks at all slabs, sweep by sweep', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
      '                --*looks;\n', ''),
+    ('evict: a look at a claim is no longer than one at a slab', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
+     '#define VICTIM_LOOKS 16U', '#define VICTIM_LOOKS 0U'),
     ('evict: each search begins where the last one began', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
      '.from = ret->from, .to = h, .slab = slab', '.from = ret->from, .to = ret->from, .slab = slab'),
     ('evict: a value larger than the pool empties the map', 'unit-map-evict', 'shm/map/evict.c',

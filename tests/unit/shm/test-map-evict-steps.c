@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "shm/cache/cache.h"
+#include "shm/map/claim.h"
 #include "shm/map/evict-pass.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/map-sweep.h"
@@ -12,6 +13,7 @@
 #define SMALL_ARENA_SIZE (UINT64_C(16) << 20)
 #define COST 64
 #define N_ENTRIES 20U
+#define N_CLAIMS 50000U
 #define N_PUTS 1000U
 #define STEPS_MAX 1000U /* for a put */
 #define STEPS_LONG_MAX 700000U /* for a put that looks in vain for an entry, in a large pool */
@@ -129,6 +131,34 @@ static void test_evict_in_vain(void **state) {
         }
         shm_map_totals(&arena, trie.map - 1, &totals);
         assert_in_range(totals.evictions, N_ENTRIES / 2, N_ENTRIES);
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
+/* The same where claims have all room: they are not evicted. */
+static void test_evict_among_claims(void **state) {
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
+        ShmClaimed claimed = {};
+        ShmActor actor;
+        ShmArena arena;
+        ShmTrie trie;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &trie);
+        for (uint32_t i = 0; i < N_CLAIMS; i++) {
+                const ShmMapKey key = key_of(&trie, &i);
+
+                assert_int_equal(shm_map_claim(&actor, &trie, &key, &claim, &claimed), 0);
+        }
+        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&trie, limit_bytes, COST);
+        for (uint32_t i = 0; i < N_ENTRIES; i++) {
+                n_steps = 0;
+                put(&actor, &trie, N_CLAIMS + i);
+                assert_in_range(n_steps, 1, STEPS_LONG_MAX);
+        }
         map_actor_leave(&actor);
         shm_arena_deinit(&arena);
         (void) state;
@@ -522,6 +552,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_evict_small_map),
                 cmocka_unit_test(test_evict_in_vain),
+                cmocka_unit_test(test_evict_among_claims),
                 cmocka_unit_test(test_evict_hands_beside),
                 cmocka_unit_test(test_take_slabs_beside),
                 cmocka_unit_test(test_evict_late),
