@@ -1,10 +1,12 @@
 /* tslab-near: keeps a near cache of Redis or Valkey coherent. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "near/message.h"
 #include "near/tracker.h"
@@ -87,11 +89,26 @@ static int run_tracker(const Options *options) {
         return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/*
+ * Standard streams that were closed: no file that is opened later gets the number of one, and with that the messages.
+ * Writes of them fail as before.
+ */
+static void reserve_streams(void) {
+        int fd;
+
+        do
+                fd = open("/", O_PATH | O_CLOEXEC);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd >= 0)
+                (void) close(fd);
+}
+
 int main(int argc, char **argv) {
         char why[NEAR_WHY_SIZE];
         Options options;
         int r;
 
+        reserve_streams();
         r = options_load(&options, argc, argv, why);
         if (r < 0) {
                 if (*why)

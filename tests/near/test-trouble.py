@@ -845,6 +845,26 @@ class CoverTest(TroubleFixture):
         wait_for(lambda: server.n_deaf >= 3 or near.poll() is not None)
         self.assertIsNone(near.poll())
 
+    def test_closed_streams(self):
+        """No file of tslab-near gets the number of one: a server, or the loop, would receive its messages."""
+        for closed in ([0, 1, 2], [2], [0]):
+            engine, cache = self.cache(self.redis.client())
+            near = subprocess.Popen([TSLAB_NEAR, '--pool', self.daemon.socket, '--server', f'127.0.0.1:{self.redis.port}',
+                                     '--prefix=p:', f'--bound={BOUND_MS}'],
+                                    preexec_fn=lambda numbers=closed: [os.close(n) for n in numbers])
+            self.addCleanup(near.wait)
+            self.addCleanup(near.kill)
+            self.wait_covered(cache)
+            files = {n: os.readlink(f'/proc/{near.pid}/fd/{n}') for n in map(int, os.listdir(f'/proc/{near.pid}/fd'))}
+            self.assertEqual({files.get(n, '/') for n in closed}, {'/'}, files)
+            engine.client_kill_filter(_type='pubsub')       # tslab-near logs that
+            engine.set('p:a', f'new {closed}')
+            wait_for(lambda: cache.get('a') == f'new {closed}'.encode())
+            self.wait_covered(cache)
+            self.assertIsNone(near.poll())
+            near.kill()
+            near.wait()
+
     def test_output_that_the_server_cuts(self):
         engine, cache = self.cache(self.redis.client())
         near = self.near(self.redis, bound_ms=LONG_MS)
