@@ -22,6 +22,7 @@
 #include "daemon/reload.h"
 #include "daemon/request/dispatch.h"
 #include "daemon/request/stand-in.h"
+#include "daemon/takeover/store.h"
 #include "daemon/takeover/takeover.h"
 #include "daemon/work/pressure.h"
 #include "proto/deadline.h"
@@ -33,6 +34,7 @@ struct Manager {
         sd_event_source *sigterm, *sigint, *sighup, *sigusr1;
         sd_event_source *tick; /* once a second */
         Passed passed;
+        Store store;
         ArenaOrigin origin;
 
         Reserve *reserve;
@@ -159,6 +161,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         trimmer_tick(manager->trimmer);
         maintainer_rescan(manager->maintainer); /* a wake may be lost while there is no daemon */
         high_water_scan(manager->high_water);
+        store_tick(&manager->store, &manager->clients);
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
@@ -175,6 +178,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                              "again; without systemd, --adopt takes the memory from one of them"
                            : "");
         (void) sd_notify(false, "STOPPING=1");
+        (void) passed_send_arena(manager->pool.arena.fd); /* see daemon/takeover/store.h */
         return sd_event_exit(manager->pool.event, 0);
 }
 
@@ -182,6 +186,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         Manager *manager = userdata;
 
         reload(&manager->pool);
+        store_check_soon(&manager->store);
         return 0;
 }
 
@@ -301,6 +306,7 @@ int manager_new(Manager **ret_manager, Options *options) {
         pool_init(&manager->pool, options);
         manager->origin = ARENA_ORIGIN_INIT;
         manager->passed = (Passed){ .socket = -1, .arena = -1 };
+        manager->store = STORE_INIT;
 
         raise_descriptors();
         closer_init();
@@ -374,6 +380,7 @@ Manager *manager_free(Manager *manager) {
         manager->reserve = reserve_free(manager->reserve);
         requests_deinit(&manager->requests);
         sessions_deinit(&manager->sessions);
+        store_deinit(&manager->store);
         arena_origin_deinit(&manager->origin);
         passed_deinit(&manager->passed);
         (void) sd_event_source_disable_unref(manager->tick);

@@ -16,7 +16,6 @@
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 
-#define PROBE "probe"
 #define STORE_USEC (5 * PROTO_USEC_PER_SEC)
 
 static void free_names(char ***names) {
@@ -55,6 +54,12 @@ static int take_descriptor(Passed *passed, int fd, const char *name) {
                         passed->arena = fd;
                 else
                         refuse_descriptor(fd, name, "is there twice");
+                return 0;
+        }
+        /* The last daemon ended in the middle of a check. */
+        if (!strcmp(name, PASSED_PROBE)) {
+                passed_remove(name);
+                (void) proto_close(fd);
                 return 0;
         }
         r = sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1);
@@ -142,19 +147,23 @@ void passed_check_store(void) {
 
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return;
-        r = store_descriptor("FDSTORE=1\nFDNAME=" PROBE, ends[1]);
+        r = store_descriptor(PASSED_TEXT(PASSED_PROBE), ends[1]);
         (void) proto_close(ends[1]);
         if (r > 0 && poll(&(struct pollfd){ .fd = ends[0] }, 1, 0) > 0)
                 log_fields(
                         LOG_WARNING, (LogFields){ .message = MESSAGE_NOT_KEPT },
                         "systemd does not keep the memory of the pool, which is lost when the daemon ends: "
-                        "raise FileDescriptorStoreMax= of the unit before there is data to lose");
-        passed_remove(PROBE);
+                        "raise FileDescriptorStoreMax= of the unit, then 'systemctl daemon-reload'");
+        passed_remove(PASSED_PROBE);
         (void) proto_close(ends[0]);
 }
 
+bool passed_send_arena(int fd) {
+        return sd_pid_notify_with_fds(0, false, PASSED_TEXT(PASSED_ARENA), &fd, 1) > 0;
+}
+
 void passed_store_arena(int fd) {
-        int r = store_descriptor("FDSTORE=1\nFDNAME=" PASSED_ARENA, fd);
+        int r = store_descriptor(PASSED_TEXT(PASSED_ARENA), fd);
 
         if (r < 0)
                 log_error(LOG_WARNING, r,

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #define PASSED_ARENA "arena"
+#define PASSED_PROBE "probe" /* stored for a moment, to see whether the store takes it */
+#define PASSED_TEXT(name) "FDSTORE=1\nFDNAME=" name
 
 typedef struct PassedClient {
         uint32_t mark;
@@ -33,6 +35,8 @@ void passed_drop_clients(Passed *passed);
 
 /* Warns if systemd keeps no further descriptor. For a daemon whose memory it does not have yet. */
 void passed_check_store(void);
+/* Has systemd keep the memory, at a time of its own. Twice is once. False: there is no systemd, or it was not told. */
+bool passed_send_arena(int fd);
 /* Has systemd keep the memory, and waits until it does. Does nothing without systemd. */
 void passed_store_arena(int fd);
 /* systemd is to keep this descriptor no longer. */

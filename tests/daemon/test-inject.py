@@ -156,7 +156,7 @@ class Pool:
             except BlockingIOError:
                 return
             self.is_ready |= b'READY=1' in text
-            if b'FDSTORE=1' in text and fds:
+            if b'FDNAME=arena' in text and fds:
                 self.forget_arena()
                 self.arena = fds.pop()
             for fd in fds:

@@ -64,6 +64,18 @@ for client in clients:
 expect(entries() == were, 'clients are who they were')
 expect(kept() == 1 + len(clients), f'{kept()} descriptors are kept')
 expect(ctl_json(POOL, 'check')['ok'], 'the check')
+
+# In a store that becomes too small for all, the memory has a place: before the clients that came back, too.
+HIDING = '[Service]\nProtectProc=invisible\n'
+for _ in range(2):
+    drop_in(f'tslabd@{POOL}.service', HIDING + 'FileDescriptorStoreMax=2\n')
+    sh('systemctl', 'reload', f'tslabd@{POOL}.service')
+    time.sleep(4)
+    expect(kept() == 2, 'the store is full')
+    kill_daemon()
+    drop_in(f'tslabd@{POOL}.service', HIDING)
+    for client in clients:
+        client.advance()
 for client in clients:
     client.end()
 wait_for(lambda: kept() == 1, 'the arena alone is kept')

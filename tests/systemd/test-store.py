@@ -92,6 +92,36 @@ expect(show(POOL, 'NFileDescriptorStore') == '1', 'the memory is kept')
 expect([e['PRIORITY'] for e in said(NOT_KEPT)[before:]] == ['5'], f'no warning: {said(NOT_KEPT)[before:]}')
 client.advance()
 
+# A store that becomes smaller under a daemon that runs, and larger again: the memory goes back there.
+LIMIT = '[Service]\nFileDescriptorStoreMax='
+drop_in(UNIT, LIMIT + '20\n')
+sh('systemctl', 'stop', UNIT)
+client.end()
+client = Client('hold', POOL, 100)
+client.wait_for('ready')
+time.sleep(5)                       # the first look at the store finds room
+before = len(said(NOT_KEPT))
+drop_in(UNIT, LIMIT + '0\n')
+expect(show(POOL, 'NFileDescriptorStore') == '0', 'systemd keeps the memory no longer')
+sh('systemctl', 'reload', UNIT)
+wait_for(lambda: len(said(NOT_KEPT)) > before, 'a warning')
+found = said(NOT_KEPT)[before:]
+expect([e['PRIORITY'] for e in found] == ['4'] and 'FileDescriptorStoreMax=' in found[0]['MESSAGE'], f'one: {found}')
+drop_in(UNIT, LIMIT + '20\n')
+sh('systemctl', 'reload', UNIT)
+wait_for(lambda: show(POOL, 'NFileDescriptorStore') == '1', 'the memory is kept again, and no more than that')
+wait_for(lambda: any(e['MESSAGE'] == 'systemd keeps the memory of the pool' for e in journal(f'TSLAB_POOL={POOL}')), 'so it says')
+pid = show(POOL, 'MainPID')
+sh('systemctl', 'kill', '-s', 'KILL', UNIT)
+wait_for_other_daemon(POOL, pid)
+client.advance()
+# At once, by a daemon that is restarted.
+drop_in(UNIT, LIMIT + '0\n')
+drop_in(UNIT, LIMIT + '20\n')
+expect(show(POOL, 'NFileDescriptorStore') == '0', 'systemd has lost the memory')
+sh('systemctl', 'restart', UNIT)
+client.advance()
+
 # Nor can another tslabd take it from a program of another user.
 sh('systemctl', 'stop', f'tslabd@{POOL}.socket', UNIT)
 code, text = sh('tslabctl', '--pool', POOL, 'status', check=False)

@@ -196,6 +196,12 @@ static void test_take_wrong_type(void **state) {
         expect((Case){ .kinds = "s", .names = SOCKET, .removed = { SOCKET } });
         expect((Case){ .kinds = "d", .names = SOCKET, .removed = { SOCKET } });
         expect((Case){ .kinds = "slm", .names = "a:b:arena", .socket = 4, .arena = 5, .removed = { "a" } });
+        /* The last daemon ended in the middle of a check of the store. */
+        expect((Case){ .kinds = "sml",
+                       .names = "probe:arena:" SOCKET,
+                       .socket = 5,
+                       .arena = 4,
+                       .removed = { "probe" } });
 }
 
 /* The first of each is taken. */
