@@ -236,11 +236,18 @@ class Limits(SuggestCase):
         found = self.limit()
         self.assertEqual((found['current_bytes'], found['value_bytes'], found['changed']), (65536, 131072, True))
         self.assertRegex(found['why'], r'^2,?\d{3} entries were evicted, and 8\d\.\d % of its gets missed$')
+        # There is room for twice as much, of which the map has half already.
+        self.text('maps', 'set', 'values', '--limit=6M')
+        client.do('put 1000 20000')
+        client.do('get 1000 20000')
+        self.look()
+        found = self.limit()
+        self.assertEqual((found['value_bytes'], found['changed']), (12 * MIB, True), found)
         # The pool has no room for twice as much.
         self.text('maps', 'set', 'values', '--limit=15M')
         found = self.limit()
         self.assertEqual((found['value_bytes'], found['changed']), (15 * MIB, False))
-        self.assertIn('; the pool has no room for more', found['why'])
+        self.assertIn('; the pool has no room for twice as much', found['why'])
 
     def test_fails(self):
         self.client().do('put 100 10')

@@ -14,6 +14,16 @@ static uint64_t room_of(const Tslab__StatsReply *stats) {
         return used < stats->size_bytes ? stats->size_bytes - used : 0;
 }
 
+/* The map has a part of twice its limit already. Index, and slabs that are not full, take a quarter more at most. */
+static bool has_room_for_twice(const Tslab__StatsReply *stats, const Tslab__MapInfo *map) {
+        uint64_t limit = map->limit_bytes, room = room_of(stats), more;
+
+        if (limit > room)
+                return false;
+        more = 2 * limit - (map->bytes < limit ? map->bytes : limit);
+        return more + more / 4 <= room;
+}
+
 /* Whether all entries were evicted once and more, and gets missed often. */
 static bool is_too_small(const Tslab__MapInfo *map) {
         return map->evictions > map->entries && map->misses > (map->hits + map->misses) / MISSES_MAX;
@@ -33,16 +43,17 @@ static void explain_limit(AdviceLimit *ret, const Tslab__MapInfo *map, bool evic
 
 void advice_find_limit(AdviceLimit *ret, const Tslab__MapInfo *map, const Tslab__StatsReply *stats) {
         bool evicts = map->evict == TSLAB__MAP_EVICT__MAP_EVICT_SIEVE;
-        uint64_t limit = map->limit_bytes, room = room_of(stats);
+        uint64_t limit = map->limit_bytes;
 
         *ret = (AdviceLimit){ .value = limit };
         explain_limit(ret, map, evicts);
         if (!(evicts ? is_too_small(map) : map->failures > 0))
                 return;
-        if (room / 2 < limit) {
+        if (!has_room_for_twice(stats, map)) {
                 size_t n = strlen(ret->why);
 
-                (void) snprintf(ret->why + n, sizeof(ret->why) - n, "; the pool has no room for more");
+                (void) snprintf(ret->why + n, sizeof(ret->why) - n,
+                                "; the pool has no room for twice as much");
                 return;
         }
         ret->value = 2 * limit;
