@@ -30,15 +30,22 @@ typedef struct MapsJob {
         char wanted[PROTO_MAP_NAME_MAX + 1]; /* "": all */
 } MapsJob;
 
-/* One walk over the indexes serves all requests that came before it. */
-struct MapSizer {
-        const Requests *requests;
-        Task task;
+/* A walk over the index of one map, or of all, serves all requests that came before it. */
+typedef struct Walk {
         Queue waiting; /* MapsJob: for the next walk */
         Queue served; /* MapsJob: by the walk that is under way, or has just ended */
-        uint32_t root; /* index of the root whose map is measured next; SHM_ROOTS_MAX: none is left */
-        ShmTrieSize size; /* the size of that map so far */
-        MapInfos infos;
+        ShmTrieSize size; /* so far, of the map that is measured */
+        bool done;
+} Walk;
+
+struct MapSizer {
+        const Requests *requests;
+        Task all_task, one_task;
+        Walk all;
+        uint32_t root; /* the map that `all` measures next; SHM_ROOTS_MAX: none is left */
+        MapInfos infos; /* that `all` has measured */
+        Walk one[SHM_ROOTS_MAX]; /* each for a map alone: no request waits for the index of another map */
+        uint32_t turn; /* the root in `one` whose slice is next */
 };
 
 static void end_maps_job(Queue *queue) {
@@ -48,39 +55,49 @@ static void end_maps_job(Queue *queue) {
         free(job);
 }
 
-static bool is_map_wanted(const MapSizer *sizer, const char *name) {
-        for (const QueueLink *link = sizer->served.first; link; link = link->next) {
-                const MapsJob *job = (const MapsJob *) (const void *) link;
-
-                if (!*job->wanted || !strcmp(job->wanted, name))
-                        return true;
-        }
-        return false;
+static bool is_walk_idle(const Walk *walk) {
+        return !walk->served.first && !walk->waiting.first;
 }
 
-static void begin_size_walk(MapSizer *sizer) {
-        queue_move_all(&sizer->served, &sizer->waiting);
-        sizer->root = 0;
-        sizer->size = (ShmTrieSize){};
-        sizer->infos.n = 0;
+/* The request that is answered next; NULL: all have hung up, or are answered. */
+static const MapsJob *first_maps_job(Walk *walk) {
+        const MapsJob *job;
+
+        while ((job = queue_first(&walk->served)) && !job->call.session)
+                end_maps_job(&walk->served);
+        return job;
 }
 
-/* One slice of a map, or a root that names none. */
-static void measure_map(MapSizer *sizer) {
-        Pool *pool = sizer->requests->pool;
+static void begin_walk(Walk *walk) {
+        queue_move_all(&walk->served, &walk->waiting);
+        walk->size = (ShmTrieSize){};
+        walk->done = false;
+}
+
+static void free_walk(Walk *walk) {
+        queue_move_all(&walk->served, &walk->waiting);
+        while (walk->served.first)
+                end_maps_job(&walk->served);
+}
+
+/* One slice of a map. True: it is measured, or the root names none. */
+static bool measure_map(Pool *pool, uint32_t root, ShmTrieSize *size) {
+        char name[PROTO_MAP_NAME_MAX + 1];
+        ShmTrie trie;
+
+        return !map_info_open(&pool->arena, root, name, &trie) ||
+               shm_trie_size_step(&trie, size, pool_slice(pool, SIZE_SLICE));
+}
+
+static void add_map(MapInfos *infos, Pool *pool, uint32_t root, const ShmTrieSize *size) {
         char name[PROTO_MAP_NAME_MAX + 1];
         ShmMapTotals totals;
         ShmTrie trie;
 
-        if (map_info_open(&pool->arena, sizer->root, name, &trie) &&
-            (sizer->size.n_words != 0 || is_map_wanted(sizer, name))) {
-                if (!shm_trie_size_step(&trie, &sizer->size, pool_slice(pool, SIZE_SLICE)))
-                        return;
-                shm_map_totals(&pool->arena, sizer->root, &totals);
-                map_infos_add(&sizer->infos, &trie, name, &totals)->index_bytes = sizer->size.bytes;
-        }
-        sizer->size = (ShmTrieSize){};
-        sizer->root++;
+        if (!map_info_open(&pool->arena, root, name, &trie))
+                return;
+        shm_map_totals(&pool->arena, root, &totals);
+        map_infos_add(infos, &trie, name, &totals)->index_bytes = size->bytes;
 }
 
 static void refuse_map(Session *session, uint64_t id, const char *name) {
@@ -90,36 +107,75 @@ static void refuse_map(Session *session, uint64_t id, const char *name) {
 static void answer_maps(MapInfos *infos, const MapsJob *job) {
         ProtoReply reply = PROTO_REPLY_INIT;
         Tslab__MapsReply maps = TSLAB__MAPS_REPLY__INIT;
-        size_t i = 0;
 
-        while (*job->wanted && i < infos->n && strcmp(infos->names[i], job->wanted) != 0)
-                i++;
-        if (*job->wanted && i == infos->n) {
+        if (*job->wanted && (infos->n == 0 || strcmp(infos->names[0], job->wanted) != 0)) {
                 refuse_map(job->call.session, job->call.id, job->wanted);
                 return;
         }
-        maps.maps = infos->pointers + i;
-        maps.n_maps = *job->wanted ? 1 : infos->n;
+        maps.maps = infos->pointers;
+        maps.n_maps = infos->n;
         reply.body_case = TSLAB__REPLY__BODY_MAPS;
         reply.maps = &maps;
         session_send(job->call.session, job->call.id, &reply);
 }
 
-static uint64_t on_maps_slice(void *userdata, uint64_t now) {
-        MapSizer *sizer = userdata;
-        const MapsJob *job;
+static void measure_next_map(MapSizer *sizer) {
+        Walk *walk = &sizer->all;
 
-        while ((job = queue_first(&sizer->served)) && !job->call.session)
-                end_maps_job(&sizer->served);
+        if (!measure_map(sizer->requests->pool, sizer->root, &walk->size))
+                return;
+        add_map(&sizer->infos, sizer->requests->pool, sizer->root, &walk->size);
+        walk->size = (ShmTrieSize){};
+        walk->done = ++sizer->root == SHM_ROOTS_MAX;
+}
+
+static uint64_t on_all_slice(void *userdata, uint64_t now) {
+        MapSizer *sizer = userdata;
+        Walk *walk = &sizer->all;
+        const MapsJob *job = first_maps_job(walk);
+
         if (!job) {
-                begin_size_walk(sizer);
-        } else if (sizer->root < SHM_ROOTS_MAX) {
-                measure_map(sizer);
+                begin_walk(walk);
+                sizer->root = 0;
+                sizer->infos.n = 0;
+        } else if (!walk->done) {
+                measure_next_map(sizer);
         } else {
                 answer_maps(&sizer->infos, job);
-                end_maps_job(&sizer->served);
+                end_maps_job(&walk->served);
         }
-        return sizer->served.first || sizer->waiting.first ? 0 : TASK_IDLE;
+        return is_walk_idle(walk) ? TASK_IDLE : 0;
+}
+
+static void walk_one(MapSizer *sizer, uint32_t root) {
+        Pool *pool = sizer->requests->pool;
+        Walk *walk = &sizer->one[root];
+        const MapsJob *job = first_maps_job(walk);
+        MapInfos infos = {};
+
+        if (!job) {
+                begin_walk(walk);
+        } else if (!walk->done) {
+                walk->done = measure_map(pool, root, &walk->size);
+        } else {
+                add_map(&infos, pool, root, &walk->size);
+                answer_maps(&infos, job);
+                end_maps_job(&walk->served);
+        }
+}
+
+static uint64_t on_one_slice(void *userdata, uint64_t now) {
+        MapSizer *sizer = userdata;
+
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                uint32_t root = sizer->turn++ % SHM_ROOTS_MAX;
+
+                if (is_walk_idle(&sizer->one[root]))
+                        continue;
+                walk_one(sizer, root);
+                return 0;
+        }
+        return TASK_IDLE;
 }
 
 int map_sizer_new(MapSizer **ret_sizer, const Requests *requests) {
@@ -128,7 +184,8 @@ int map_sizer_new(MapSizer **ret_sizer, const Requests *requests) {
         if (!sizer)
                 return -ENOMEM;
         sizer->requests = requests;
-        task_init(&sizer->task, requests->pool->tasks, "maps", on_maps_slice, sizer);
+        task_init(&sizer->all_task, requests->pool->tasks, "maps", on_all_slice, sizer);
+        task_init(&sizer->one_task, requests->pool->tasks, "one map", on_one_slice, sizer);
         *ret_sizer = sizer;
         return 0;
 }
@@ -136,26 +193,44 @@ int map_sizer_new(MapSizer **ret_sizer, const Requests *requests) {
 MapSizer *map_sizer_free(MapSizer *sizer) {
         if (!sizer)
                 return NULL;
-        queue_move_all(&sizer->served, &sizer->waiting);
-        while (sizer->served.first)
-                end_maps_job(&sizer->served);
-        task_deinit(&sizer->task);
+        free_walk(&sizer->all);
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+                free_walk(&sizer->one[i]);
+        task_deinit(&sizer->all_task);
+        task_deinit(&sizer->one_task);
         free(sizer);
         return NULL;
 }
 
+static bool find_map(ShmArena *arena, const char *wanted, uint32_t *ret_root, ShmTrie *ret_trie) {
+        char name[PROTO_MAP_NAME_MAX + 1];
+
+        for (*ret_root = 0; *ret_root < SHM_ROOTS_MAX; ++*ret_root)
+                if (map_info_open(arena, *ret_root, name, ret_trie) && !strcmp(name, wanted))
+                        return true;
+        return false;
+}
+
 void request_maps(RequestContext *context, const ProtoRequest *request) {
         MapSizer *sizer = context->requests->sizer;
-        MapsJob *job = calloc(1, sizeof(*job));
+        const char *wanted = request->maps->map ?: "";
+        uint32_t root = 0;
+        MapsJob *job;
+        ShmTrie trie;
 
+        if (*wanted && !find_map(&context->requests->pool->arena, wanted, &root, &trie)) {
+                refuse_map(context->session, context->id, wanted);
+                return;
+        }
+        job = calloc(1, sizeof(*job));
         if (!job) {
                 request_refuse_memory(context->session, context->id);
                 return;
         }
-        (void) strncpy(job->wanted, request->maps->map ?: "", sizeof(job->wanted) - 1);
+        (void) strncpy(job->wanted, wanted, sizeof(job->wanted) - 1);
         call_open(&job->call, context->session, context->id);
-        queue_append(&sizer->waiting, job);
-        task_wake(&sizer->task);
+        queue_append(*wanted ? &sizer->one[root].waiting : &sizer->all.waiting, job);
+        task_wake(*wanted ? &sizer->one_task : &sizer->all_task);
 }
 
 static void apply_set(ShmMapOptions *options, const Tslab__MapSet *set) {
@@ -169,15 +244,6 @@ static void apply_set(ShmMapOptions *options, const Tslab__MapSet *set) {
                 options->value_max = set->value_max_bytes;
         if (set->set & SET_EVICT)
                 options->evict = (uint32_t) set->evict;
-}
-
-static bool find_map(ShmArena *arena, const char *wanted, uint32_t *ret_root, ShmTrie *ret_trie) {
-        char name[PROTO_MAP_NAME_MAX + 1];
-
-        for (*ret_root = 0; *ret_root < SHM_ROOTS_MAX; ++*ret_root)
-                if (map_info_open(arena, *ret_root, name, ret_trie) && !strcmp(name, wanted))
-                        return true;
-        return false;
 }
 
 /* The map's root stays in its slot while the daemon, which alone revokes and repairs, is in here. */

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import time
 
 import ctl_case
@@ -73,6 +74,23 @@ class Maps(Case):
             self.assertEqual(has, [(False, False, True)] * 2 + [(False, True, False)] * 2 +
                              [(True, False, False)] * 2 + [(True, True, False)] * 2 if i % 5 else [])
         self.assertLess(time.monotonic() - began, 2 + 100 * alone)
+
+    def test_beside_a_large_one(self):
+        """The answer of a map does not wait for walks over the indexes of others."""
+        daemon = self.start('default', '--size=64M')
+        client = self.client(daemon, VERB_CLIENT)
+        client.do('put 100 150000')
+        client.do('evict 100 10')
+        large, alls, small = peers = [Raw(daemon.path, 1) for _ in range(3)]
+        for peer in peers:
+            self.addCleanup(peer.socket.close)
+        for _ in range(10):
+            large.send(40, field(1, b'values'))
+            alls.send(40, b'')
+            self.assertIn(b'\x08evicting', small.call(40, field(1, b'evicting')))
+            self.assertEqual(select.select([large.socket, alls.socket], [], [], 0)[0], [], 'they are not done yet')
+            self.assertIn(b'\x06values', large.receive())
+            self.assertIn(b'\x06values', alls.receive())
 
     def test_text(self):
         self.fill()
