@@ -59,6 +59,19 @@ static int add_signals(sd_event *event) {
         return r;
 }
 
+static int open_loop(sd_event **ret_event) {
+        int r;
+
+        r = sd_event_default(ret_event);
+        if (r >= 0)
+                r = add_signals(*ret_event);
+        if (r >= 0)
+                r = sd_event_set_watchdog(*ret_event, true);
+        if (r < 0)
+                message(LOG_ERR, "cannot set up the event loop: %s", strerror(-r));
+        return r;
+}
+
 static int run_tracker(const Options *options) {
         struct tslab *pool = NULL;
         struct tslab_near *near = NULL;
@@ -66,11 +79,7 @@ static int run_tracker(const Options *options) {
         sd_event *event = NULL;
         int r;
 
-        r = sd_event_default(&event);
-        if (r >= 0)
-                r = add_signals(event);
-        if (r >= 0)
-                r = sd_event_set_watchdog(event, true);
+        r = open_loop(&event);
         if (r >= 0)
                 r = open_near(options, &pool, &near);
         if (r >= 0)

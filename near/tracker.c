@@ -382,11 +382,13 @@ int tracker_new(Tracker **ret, sd_event *event, struct tslab *pool, struct tslab
         if (r >= 0)
                 r = sd_event_add_time_relative(event, &tracker->retry, CLOCK_BOOTTIME, 0, 0, on_retry,
                                                tracker);
-        if (r < 0)
+        if (r < 0) {
+                message(LOG_ERR, "cannot set up the timers: %s", strerror(-r));
                 (void) tracker_free(tracker);
-        else
-                *ret = tracker;
-        return r < 0 ? r : 0;
+                return r;
+        }
+        *ret = tracker;
+        return 0;
 }
 
 Tracker *tracker_free(Tracker *tracker) {

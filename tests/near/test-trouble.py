@@ -5,6 +5,7 @@ import concurrent.futures
 import itertools
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -844,6 +845,14 @@ class CoverTest(TroubleFixture):
         self.addCleanup(near.kill)
         wait_for(lambda: server.n_deaf >= 3 or near.poll() is not None)
         self.assertIsNone(near.poll())
+
+    def test_few_descriptors(self):
+        """It covers, or says why it cannot."""
+        for limit in range(4, 24):
+            done = subprocess.run([TSLAB_NEAR, '--pool', self.daemon.socket, '--server', f'127.0.0.1:{self.redis.port}',
+                                   '--prefix=p:', '--check'], capture_output=True, text=True, check=False, timeout=SECONDS,
+                                  preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+            self.assertEqual((limit, done.returncode in (0, 1, 127), bool(done.stderr)), (limit, True, True))
 
     def test_closed_streams(self):
         """No file of tslab-near gets the number of one: a server, or the loop, would receive its messages."""
