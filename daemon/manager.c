@@ -326,11 +326,10 @@ int manager_new(Manager **ret_manager, Options *options) {
                         log_error(LOG_ERR, r, "could not set up pool %s", options->pool);
         }
         if (r == 0 && manager->origin.taken_up) {
-                r = takeover_resume(&manager->clients, manager->maintainer, &manager->passed);
+                r = takeover_resume(&manager->clients, manager->maintainer, manager->trimmer,
+                                    &manager->passed);
                 if (r < 0)
                         log_error(LOG_ERR, r, "could not take up the clients of pool %s", options->pool);
-                else
-                        trimmer_begin(manager->trimmer);
         }
         if (r == 0)
                 passed_drop_clients(&manager->passed);

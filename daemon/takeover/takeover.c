@@ -276,7 +276,7 @@ void arena_origin_deinit(ArenaOrigin *origin) {
         claim_deinit(&origin->claim);
 }
 
-int takeover_resume(Clients *clients, Maintainer *maintainer, Passed *passed) {
+int takeover_resume(Clients *clients, Maintainer *maintainer, Trimmer *trimmer, Passed *passed) {
         Pool *pool = clients->pool;
         unsigned n_clients = 0, n_epochs;
         bool frozen = !shm_freeze_is_over(&pool->arena);
@@ -284,6 +284,7 @@ int takeover_resume(Clients *clients, Maintainer *maintainer, Passed *passed) {
         int r;
 
         n_epochs = maintainer_take_over(maintainer);
+        trimmer_begin(trimmer);
         for (uint32_t i = 0; i < pool->arena.n_records; i++) {
                 if (shm_client_get(&pool->arena, i, &info))
                         continue;

@@ -7,6 +7,7 @@
 #include "daemon/takeover/passed.h"
 #include "daemon/peer/client-watch.h"
 #include "daemon/peer/listener.h"
+#include "daemon/work/trimmer.h"
 
 typedef struct ArenaOrigin {
         bool taken_up; /* from an earlier daemon */
@@ -24,6 +25,6 @@ void arena_origin_deinit(ArenaOrigin *origin);
 
 /*
  * Resumes the clients, with the pidfds that were passed for them, and the work that was under way. All parts are there,
- * and nobody is let in yet.
+ * and nobody is let in yet. At the limit of a cgroup, free memory is given back first: the clients take some.
  */
-int takeover_resume(Clients *clients, Maintainer *maintainer, Passed *passed);
+int takeover_resume(Clients *clients, Maintainer *maintainer, Trimmer *trimmer, Passed *passed);
