@@ -5,8 +5,8 @@
  *   1. The threads hold no lock while they close, and touch nothing but the list of descriptors.
  *   2. At most DESCRIPTORS_MAX descriptors wait. While there is not room for all that a message may bring, the loop
  *      receives no message with descriptors; the connection waits.
- *   3. The number of a descriptor stays in use until its file is closed, so closer_holds() tells whether a file that has
- *      this number is one that a thread closes. close() would free the number first.
+ *   3. The number of a descriptor stays in use until its file is closed, so closer_holds() tells whether a file that
+ *      has this number is one that a thread closes. close() would free the number first.
  *
  * Who may do what: the loop adds descriptors; the threads take them.
  *
