@@ -1396,6 +1396,10 @@ FAULTS = [
      '''        if (!shm_actor_guard(f->actor, f->owner))
                 return -ESTALE;
 ''', ''),
+    ('chain: a get follows a word that names no slot of the class', 'meson:unit-chain/test_chain_damaged', 'shm/map/chain.c',
+     ' || slot_id_slot(id) >= arena->classes[class].n_slots)', ')'),
+    ('chain: a get follows a word that names no live object', 'meson:unit-chain/test_chain_damaged', 'shm/map/chain.c',
+     '!shm_handle_plausible(arena, handle) ||', '(uint32_t) handle % (1U << 30) >= shm_arena_n_slabs_ever(arena) * 64U ||'),
     ('chain: words of a head lie behind its slot', 'unit-chain', 'shm/map/chain.c',
      'return n <= HEAD_WORDS_MAX && words_size(n - 1) <= most;', 'return n <= HEAD_WORDS_MAX;'),
     ('chain: a head grows for the sake of its words', 'meson:unit-chain/test_chain_bytes', 'shm/map/chain.c',

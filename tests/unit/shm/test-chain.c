@@ -1,4 +1,5 @@
 /* Values in chains: every number of chunks that heads name, and one that takes a block, in pools of several classes. */
+#include <errno.h>
 #include <string.h>
 
 #include "shm/cache/cache.h"
@@ -157,11 +158,45 @@ static void test_chain_bytes(void **state) {
         try_bytes(64, 4096, 9 * 4096, 10 * 4096);
 }
 
+/* The words of a head name what a hostile process wrote there: a get reads nothing outside of the slabs. */
+static void test_chain_damaged(void **state) {
+        static const uint32_t all[] = SHM_CLASSES_DEFAULT;
+        const ShmMapKey key = { .bytes = "key", .size = 3, .hash = UINT64_C(1) << 63 };
+        ShmTrieCursor c;
+        ShmMapView view;
+        MapFixture f;
+
+        (void) state;
+        set_up(&f, all, SHM_N_CLASSES_DEFAULT);
+        put(&f, &key, 16 * SHM_CLASS_SIZE_MAX);
+        assert_int_equal(shm_map_find(&f.trie, &key, &c, &view), 0);
+        for (unsigned i = 0; i < 16; i++) {
+                uint32_t n_slots_ever = shm_arena_n_slabs_ever(&f.arena) * SHM_SLOTS_MAX;
+                const uint64_t handles[] = {
+                        shm_handle_make(f.arena.key, (SlotId){ n_slots_ever }, 1),
+                        shm_handle_make(f.arena.key, (SlotId){ SHM_SLOT_ID_MASK }, 1),
+                        shm_handle_make(f.arena.key, (SlotId){ 1 },
+                                        1), /* slabs of chunks have slot 0 alone */
+                        shm_handle_make(f.arena.key, (SlotId){ 0 }, 2), /* no live object has an even tag */
+                };
+                uint64_t word = view.at[i];
+
+                for (unsigned k = 0; k < sizeof(handles) / sizeof(handles[0]); k++) {
+                        view.at[i] = handles[k] ^ shm_leaf_seal(view.handle);
+                        assert_int_equal(shm_map_get(&f.trie, &key, buffer, VALUE_MAX, NULL), -EUCLEAN);
+                }
+                view.at[i] = word;
+        }
+        assert_int_equal(shm_map_get(&f.trie, &key, buffer, VALUE_MAX, NULL), 16 * SHM_CLASS_SIZE_MAX);
+        tear_down(&f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_chain_sizes),
                 cmocka_unit_test(test_chain_objects),
                 cmocka_unit_test(test_chain_bytes),
+                cmocka_unit_test(test_chain_damaged),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
