@@ -226,6 +226,7 @@ class Limits(SuggestCase):
         client = self.client()
         client.do('put 100 10')
         self.text('maps', 'set', 'values', '--limit=64K', '--evict=sieve')
+        self.assertEqual(self.limit()['why'], '0 entries were evicted, and there were no gets')
         client.do('put 100 300')
         client.do('get 100 300')
         self.look()

@@ -29,13 +29,24 @@ static bool is_too_small(const Tslab__MapInfo *map) {
         return map->evictions > map->entries && map->misses > (map->hits + map->misses) / MISSES_MAX;
 }
 
-static void explain_limit(AdviceLimit *ret, const Tslab__MapInfo *map, bool evicts) {
-        double percent = 100.0 * (double) map->misses / (double) (map->hits + map->misses + !map->misses);
+static void explain_gets(char *ret, size_t size, const Tslab__MapInfo *map) {
+        uint64_t n = map->hits + map->misses;
 
+        if (n == 0)
+                (void) snprintf(ret, size, "there were no gets");
+        else
+                (void) snprintf(ret, size, "%.1f %% of its gets missed",
+                                100.0 * (double) map->misses / (double) n);
+}
+
+static void explain_limit(AdviceLimit *ret, const Tslab__MapInfo *map, bool evicts) {
+        char gets[48];
+
+        explain_gets(gets, sizeof(gets), map);
         if (evicts)
-                (void) snprintf(ret->why, sizeof(ret->why), "%s evicted, and %.1f %% of its gets missed",
+                (void) snprintf(ret->why, sizeof(ret->why), "%s evicted, and %s",
                                 format_count(FORMAT_BUFFER, map->evictions, "entry was", "entries were"),
-                                percent);
+                                gets);
         else
                 (void) snprintf(ret->why, sizeof(ret->why), "%s failed",
                                 format_count(FORMAT_BUFFER, map->failures, "change", "changes"));
