@@ -222,9 +222,10 @@ void shm_map_census_begin(const ShmArena *arena, uint32_t i, ShmMapCensus *ret) 
 }
 
 void shm_map_uncounted(ShmArena *arena, uint32_t i, uint64_t asked) {
-        if (asked != 0)
-                /* ORDER: rlx; the maintainer alone writes it. */
-                shm_store_rlx(&arena->header->maps[i].counted, asked);
+        if (asked == 0)
+                return;
+        shm_store_rlx(&arena->header->maps[i].roughly, 0); /* ORDER: rlx; the maintainer alone writes it. */
+        shm_store_rlx(&arena->header->maps[i].counted, asked); /* ORDER: rlx; as above. */
 }
 
 static uint64_t mean_of(uint64_t before, uint64_t after) {

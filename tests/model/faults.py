@@ -977,6 +977,8 @@ FAULTS = [
      '|| is_in_change(arena, i))\n                return;', ')\n                return;'),
     ('tally: a large map is counted again and again', 'unit-map', 'shm/map/tally.c',
      'QUIET_MS + at_least_0(count_entries(c)) / QUIET_ENTRIES_MS', 'QUIET_MS'),
+    ('tally: a map that is no more is counted again and again', 'unit-map', 'shm/map/tally.c',
+     'shm_store_rlx(&arena->header->maps[i].roughly, 0);', ''),
     ('evict: the limit goes by what threads told', 'meson:api-map-evict/test_map_evict_unset_deleted',
      'shm/map/evict.c', 'excess > usual ? excess_of(evict, bytes_exactly(trie)) : excess;',
      'excess > usual + bytes_exactly(trie) ? excess : excess;'),

@@ -735,6 +735,19 @@ static void test_map_count_again_large(void **state) {
         assert_true(is_counted_again(f, 23100));
 }
 
+/* A map that is no more is not counted again and again. */
+static void test_map_count_again_gone(void **state) {
+        Fixture *f = *state;
+
+        count_roughly(f);
+        assert_int_equal(shm_root_set(&f->arena, "map.test", f->root, 0), 0);
+        assert_false(is_counted_again(f, 1000));
+        assert_true(is_counted_again(f, 9000));
+        sweep_all(f, (ShmMapSweep){ .miscounted_only = true });
+        assert_false(is_counted_again(f, 19000));
+        assert_false(is_counted_again(f, 29000));
+}
+
 /* A map is made anew in the midst of a walk: what the walk met are not the new one's entries. */
 static void test_map_totals_sweep_beside_new_map(void **state) {
         Fixture *f = *state;
@@ -909,6 +922,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_count_again_quiet, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_count_again_stopped, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_count_again_large, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_count_again_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_totals_sweep_beside_new_map, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_sweeps_beside_deaths, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_sweep_beside_unset, setup, teardown),
