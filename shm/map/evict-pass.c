@@ -9,7 +9,7 @@
  *   2. All else here is a hint. If a visited or young bit is lost, or was set for another entry, an entry is evicted
  *      too early or too late.
  *   3. A search ends after a few sweeps: the first one clears the visited bits, so the second one finds entries. It
- *      also ends after LOOKS_MAX slabs.
+ *      also ends after LOOKS_MAX slabs, unless the put would fail then.
  *
  * Who may do what: a put, with its own actor, outside any operation, before it has a leaf.
  *
@@ -24,12 +24,6 @@
 
 /* The share of the map's bytes that a thread keeps in its cache of a class that it evicts from. */
 #define KEPT_SHARE 1024
-/*
- * Slabs that a search for one entry looks at, in 2 ms. The next search goes on from there. Without a bound, a put takes
- * 9 ms in a pool of 512 MiB, and longer in a larger one, while the count of the map is too high: as long as entries
- * that were revoked are still counted.
- */
-#define LOOKS_MAX (UINT32_C(1) << 18)
 #define VICTIM_LOOKS 16U /* a slot without a victim, such as a claim, counts as so many slabs */
 #define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
@@ -124,7 +118,7 @@ static uint32_t range_slab(const ShmTrie *trie, uint32_t slab) {
  * Plans the hand's step in the next slab that it has to look at or, if *looks falls to 0 before that, up to the slab
  * that it has come to. False: no slab is left.
  */
-static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t key, uint32_t *looks,
+static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t key, uint64_t *looks,
                       Step *ret) {
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), slab;
         uint64_t slots;
@@ -232,7 +226,7 @@ static void keep_few(ShmActor *actor, const ShmTrie *trie, uint32_t slab) {
  * with each slab.
  */
 static uint64_t evict_step(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint64_t *w,
-                           uint32_t *n, uint32_t *looks, uint64_t old) {
+                           uint32_t *n, uint64_t *looks, uint64_t old) {
         uint64_t cost = 0;
         Step step;
 
@@ -256,9 +250,8 @@ static uint64_t evict_step(ShmActor *actor, const ShmTrie *trie, uint32_t class,
 }
 
 uint64_t shm_evict_next(ShmActor *actor, const ShmTrie *trie, uint32_t class, uint64_t key, uint32_t n,
-                        uint64_t old) {
+                        uint64_t looks, uint64_t old) {
         uint64_t w = hand_load(trie, class), cost = 0;
-        uint32_t looks = LOOKS_MAX;
 
         while (cost == 0 && n > 0 && looks > 0)
                 cost = evict_step(actor, trie, class, key, &w, &n, &looks, old);
@@ -271,8 +264,8 @@ static uint32_t ends_of_all(const ShmTrie *trie) {
 }
 
 uint64_t shm_evict_any(ShmActor *actor, const ShmTrie *trie, uint64_t old) {
-        uint32_t n_ends = ends_of_all(trie), looks = LOOKS_MAX;
-        uint64_t cost = 0, w;
+        uint64_t looks = LOOKS_MAX, cost = 0, w;
+        uint32_t n_ends = ends_of_all(trie);
 
         while (cost == 0 && n_ends > 0 && looks > 0) {
                 uint32_t class = shm_hand_next_class(trie, &w);

@@ -152,6 +152,7 @@ typedef struct Search {
         const ShmTrie *from; /* the map whose entries are evicted */
         const ShmEvict *evict;
         uint64_t key; /* the key (class, epoch, era) of slabs that the leaf can be in */
+        uint64_t looks; /* slabs of the put's class that a search for one entry looks at */
         bool emptied; /* whole slabs were emptied, so the pool has free memory again */
 } Search;
 
@@ -217,7 +218,7 @@ static uint64_t evict_in_class(Search *s) {
         uint32_t class = s->evict->class;
         uint64_t before = hand_load(s->from, class), last, first, cost, now;
 
-        cost = shm_evict_next(s->actor, s->from, class, s->key, ENDS_MAX, s->evict->old);
+        cost = shm_evict_next(s->actor, s->from, class, s->key, ENDS_MAX, s->looks, s->evict->old);
         now = hand_load(s->from, class);
         if (cost == 0 || sweeps_ahead(now, before) <= 0)
                 return cost;
@@ -275,7 +276,7 @@ static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uin
 }
 
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
-        Search s = { .actor = actor, .from = trie, .evict = evict };
+        Search s = { .actor = actor, .from = trie, .evict = evict, .looks = LOOKS_ALL };
         uint64_t maps, cost = 0;
 
         if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) || !can_delete(actor) ||
@@ -316,7 +317,7 @@ bool shm_evict_was_full(const ShmTrie *trie) {
  * enough for many puts.
  */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        Search s = { .actor = actor, .from = trie, .evict = evict };
+        Search s = { .actor = actor, .from = trie, .evict = evict, .looks = LOOKS_MAX };
         uint64_t maps = shm_evict_maps(trie);
         ShmTrie other;
 

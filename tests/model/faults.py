@@ -1011,6 +1011,8 @@ FAULTS = [
      'return shm_actor_can_note(actor) || shm_trie_settle_kept(actor);', 'return shm_actor_can_note(actor);'),
     ('evict: the same, where memory is short', 'unit-map-evict-steps', 'shm/map/evict.c', '|| !can_delete(actor) ||', '||'),
     ('evict: the same, where memory was short', 'unit-map-evict-steps', 'shm/map/evict.c', ' || !can_delete(actor))\n', ')\n'),
+    ('evict: a search without which the put fails ends too soon', 'unit-map-evict', 'shm/map/evict.c',
+     '.looks = LOOKS_ALL', '.looks = LOOKS_MAX'),
     ('evict: a search looks at all slabs, sweep by sweep', 'unit-map-evict-steps', 'shm/map/evict-pass.c',
      '                --*looks;\n', ''),
     ('evict: a look at a claim is no longer than one at a slab', 'unit-map-evict-steps', 'shm/map/evict-pass.c',

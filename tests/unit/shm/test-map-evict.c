@@ -68,6 +68,15 @@ static int setup_small(void **state) {
         return setup_size(state, UINT64_C(1) << 20);
 }
 
+static int setup_eight_mib(void **state) {
+        return setup_size(state, UINT64_C(8) << 20);
+}
+
+/* Its memory is never touched but for the last slabs. */
+static int setup_two_gib(void **state) {
+        return setup_size(state, UINT64_C(2) << 30);
+}
+
 /* Its memory is never touched but for the first slabs. */
 static int setup_largest(void **state) {
         return setup_size(state, (uint64_t) SHM_SLABS_MAX * SHM_SLAB_SIZE);
@@ -522,6 +531,64 @@ static void test_evict_for_memory(void **state) {
         assert_int_equal(totals(f).entries, n);
         assert_true(n * COST > (1 << 20) * 6 / 10);
         assert_int_equal(totals(f).failures, 0);
+}
+
+/* The rest of the pool is objects. */
+static void fill_with_objects(Fixture *f) {
+        static const uint32_t sizes[] = { 4096, 96, COST };
+        uint64_t handle;
+
+        for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+                while (shm_object_alloc(&f->actor, sizes[i], SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                        ;
+}
+
+/*
+ * The pool is full of objects, and its few entries are far from the hand: a put finds them all the same. The map has
+ * had entries everywhere.
+ */
+static void test_evict_far_from_the_hand(void **state) {
+        enum { N = 32, FREE = 100 };
+        Fixture *f = *state;
+        ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
+        uint64_t handle;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = FREE; i < f->arena.n_slabs; i++)
+                assert_int_equal(shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL),
+                                 0);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        memset(map->ranges, 0xff, sizeof(map->ranges));
+        fill_with_objects(f);
+        for (uint32_t i = N; i < 10 * N; i++) {
+                assert_int_equal(put(f, i, SIZE), 0);
+                assert_int_equal(get(f, i), SIZE);
+        }
+        assert_true(totals(f).evictions > 0);
+}
+
+/* The same where many claims, which stand, are between the hand and the entries. */
+static void test_evict_behind_claims(void **state) {
+        enum { N_CLAIMS = 50000, N = 42, SIZE_96 = 60 };
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 600000 };
+        Fixture *f = *state;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < N_CLAIMS; i++) {
+                ShmMapKey k = key_of(f, &i);
+                ShmClaimed claimed;
+
+                assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), 0);
+        }
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, N_CLAIMS + i, SIZE_96), 0);
+        fill_with_objects(f);
+        for (uint32_t i = N; i < 10 * N; i++) {
+                assert_int_equal(put(f, N_CLAIMS + i, SIZE_96), 0);
+                assert_int_equal(get(f, N_CLAIMS + i), SIZE_96);
+        }
+        assert_true(totals(f).evictions > 0);
 }
 
 /* For the index a slab is emptied at once, and entries go on making room for each other: they leave the slab to it. */
@@ -1048,6 +1115,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_from_now_on, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_far_from_the_hand, setup_two_gib, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_behind_claims, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_the_index, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_among_chunks, setup_middle, teardown),
