@@ -88,8 +88,8 @@
  * objects, or with entries of maps that do not evict, they are not empty when the entries are gone: then one put of a
  * new size may evict most of what the evicting maps have, or all of it. If a value is larger than all their entries and
  * the free memory together, nothing is evicted for it. A put still fails with -ENOMEM if its memory cannot come from
- * entries of maps that evict: the rest of the pool is objects, entries of other maps, claims, values that other threads
- * are about to put, or slots in caches of threads that are stopped inside a call.
+ * entries of maps that evict: the rest of the pool is objects, entries of other maps, claims that stand, values that
+ * other threads are about to put, or slots in caches of threads that are stopped inside a call.
  *
  * The index of all maps of a pool is in one reserved epoch, labelled "maps", which the first map reserves. It grows and
  * shrinks with the entries: it takes at most 48 bytes for each entry, and 33 KiB for each map, if the pool has a class
@@ -434,7 +434,8 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  *   - a put takes its place: tslab_map_replace() and tslab_map_put_with() with the claim's version, which fulfil it, or
  *     any other put or insert of the key, an add to it, or a limit that takes tokens;
  *   - it is given up, by tslab_map_delete_version() with its version. Then a stale value that the claim has a copy of
- *     stays for the rest of stale_ms, or goes if there is no memory for that;
+ *     stays for the rest of stale_ms, or until it is evicted; it goes at once if there is no memory for it, or if its
+ *     epoch is closed;
  *   - it is deleted, and any stale value with it: by tslab_map_delete(), which returns -ENOENT as for an absent key, or
  *     by tslab_map_expire();
  *   - the process ends, or closes the pool. Then the claim is free, and its waiters return within some milliseconds. A

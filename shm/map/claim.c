@@ -25,24 +25,10 @@
 
 #include <string.h>
 
-#include "shm/arch/racy.h"
 #include "shm/arena/client.h"
 #include "shm/map/evict.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/trie-walk.h"
-
-/* False: the leaf is no more. */
-static bool load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret) {
-        shm_racy_copy(ret,
-                      view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CLAIM) - sizeof(*ret),
-                      sizeof(*ret));
-        return shm_map_view_live(trie->arena, view);
-}
-
-static bool claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
-        return !shm_map_is_past(trie, claim->ends) &&
-               shm_client_identity(trie->arena, claim->client) == claim->process;
-}
 
 /*
  * The end of the time in which the value of a leaf that is over can be had; 0: it cannot. False: the leaf is no more.
@@ -52,7 +38,7 @@ static bool load_stale_until(const ShmTrie *trie, const ShmMapView *view, uint64
         ShmClaim claim;
 
         if (view->head.flags & SHM_LEAF_CLAIM) {
-                if (!load_claim(trie, view, &claim))
+                if (!shm_map_load_claim(trie, view, &claim))
                         return false;
                 until = claim.stale_until;
         } else if (until == view->expires) {
@@ -67,9 +53,9 @@ static int admit_claim(const ShmTrie *trie, const ShmMapView *view, uint64_t gon
         if (!(view->head.flags & SHM_LEAF_CLAIM) || view->handle == gone)
                 return 0;
         ret->version = view->handle;
-        if (!load_claim(trie, view, &ret->claim))
+        if (!shm_map_load_claim(trie, view, &ret->claim))
                 return SHM_TRIE_E_CHANGED;
-        return claim_stands(trie, &ret->claim) ? -EBUSY : 0;
+        return shm_map_claim_stands(trie, &ret->claim) ? -EBUSY : 0;
 }
 
 /* For a claim that has a copy of the stale value. SHM_TRIE_E_CHANGED: the leaf is no more. */
@@ -207,7 +193,7 @@ static int find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t versio
         if (r)
                 return r < 0 ? r : 0;
         return (version == 0 || view->handle == version) && (view->head.flags & SHM_LEAF_CLAIM) &&
-               load_claim(trie, view, ret) && claim_stands(trie, ret);
+               shm_map_load_claim(trie, view, ret) && shm_map_claim_stands(trie, ret);
 }
 
 int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, ShmClaim *ret) {

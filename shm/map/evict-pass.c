@@ -18,6 +18,7 @@
 #include "shm/map/evict-pass.h"
 
 #include "shm/cache/cache.h"
+#include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 #include "shm/map/unlink.h"
 #include "shm/slab/slab.h"
@@ -155,12 +156,20 @@ static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
                                    (uint32_t) __builtin_popcountll((own & step->spared) | step->young));
 }
 
+static bool is_standing_claim(const ShmTrie *trie, const ShmMapView *view) {
+        ShmClaim claim;
+
+        return shm_map_view_is_claim(view) && shm_map_load_claim(trie, view, &claim) &&
+               shm_map_claim_stands(trie, &claim);
+}
+
 /*
- * Finds the entry in a slot, and its place in the trie, if it may be evicted. Claims may not: they end by themselves. A
- * slot of a chunk may still have the bytes of an earlier leaf, so only the trie tells whether this is an entry.
+ * Finds the entry in a slot, and its place in the trie, if it may be evicted. A claim that stands may not: it ends by
+ * itself, and soon. One that was given up, or whose process died, may have a stale value for days. A slot of a chunk
+ * may still have the bytes of an earlier leaf, so only the trie tells whether this is an entry.
  */
 static bool find_victim(const ShmTrie *trie, SlotId id, uint64_t old, ShmMapView *view, ShmTrieCursor *c) {
-        return view_leaf(trie, id, view) && !(view->head.flags & SHM_LEAF_CLAIM) && view->handle != old &&
+        return view_leaf(trie, id, view) && view->handle != old && !is_standing_claim(trie, view) &&
                shm_map_find_leaf(trie, view, c);
 }
 

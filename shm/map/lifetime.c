@@ -21,6 +21,7 @@
  */
 #include "shm/map/lifetime.h"
 
+#include "shm/arena/client.h"
 #include "shm/map/options.h"
 #include "shm/slab/slab.h"
 
@@ -51,6 +52,18 @@ uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
         if (view->expires == SHM_MAP_ENDED || (view->head.flags & (SHM_LEAF_CLAIM | SHM_LEAF_CELL)))
                 return view->expires;
         return view->expires + shm_map_options(trie).stale_ms;
+}
+
+bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret) {
+        shm_racy_copy(ret,
+                      view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CLAIM) - sizeof(*ret),
+                      sizeof(*ret));
+        return shm_map_view_live(trie->arena, view);
+}
+
+bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
+        return !shm_map_is_past(trie, claim->ends) &&
+               shm_client_identity(trie->arena, claim->client) == claim->process;
 }
 
 bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {

@@ -28,6 +28,11 @@ static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) 
 /* When the memory of a leaf with an end may go. */
 uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
 
+/* False: the leaf is no more. */
+bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret);
+/* Whether its process is there, and its time is not over. The leaf stays longer if the claim has a stale value. */
+bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim);
+
 /*
  * Replaces the end that was seen; SHM_MAP_ENDED ends the entry for good. False: the leaf has another end by now. If the
  * leaf was unlinked meanwhile, the change is as if it had come before that.

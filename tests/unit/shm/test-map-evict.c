@@ -398,6 +398,52 @@ static void test_evict_spares_claims(void **state) {
         assert_int_equal(get(f, key), SIZE);
 }
 
+/* A claim that was given up, or whose time is over, has only a stale value: it goes as an entry does. */
+static void check_evict_ended_claims(Fixture *f, uint32_t n, uint64_t limit, bool give_up) {
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT,
+                                    .limit_ms = give_up ? 60000 : 0,
+                                    .buffer = buffer,
+                                    .buffer_size = sizeof(buffer) };
+        ShmMapPut p = { .value = "", .value_size = 0, .ttl_ms = 1 };
+
+        TRIE_SET_OPTION(&f->trie, limit_bytes, limit);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&f->trie, stale_ms, 1000000);
+        for (uint32_t i = 0; i < n; i++) {
+                ShmMapKey k = key_of(f, &i);
+                ShmMapClaim gone = claim;
+                ShmClaimed claimed = {};
+
+                p.value = buffer;
+                p.value_size = SIZE;
+                assert_int_equal(shm_map_put(&f->actor, &f->trie, &k, &p, NULL), 0);
+                while (get(f, i) == SIZE)
+                        ;
+                assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), 0);
+                gone.gone = claimed.version;
+                if (give_up)
+                        assert_int_equal(shm_map_give_up(&f->actor, &f->trie, &k, &gone, &claimed), 0);
+        }
+        for (uint32_t i = 0; i < 2 * n; i++) {
+                assert_int_equal(put(f, n + i, SIZE), 0);
+                assert_int_equal(get(f, n + i), SIZE);
+                assert_true(limit == 0 || totals(f).bytes <= limit);
+        }
+}
+
+static void test_evict_given_up_claims(void **state) {
+        check_evict_ended_claims(*state, 100, 40 * COST, true);
+}
+
+static void test_evict_ended_claims(void **state) {
+        check_evict_ended_claims(*state, 100, 40 * COST, false);
+}
+
+/* The same where the pool's memory is the limit. */
+static void test_evict_given_up_claims_for_memory(void **state) {
+        check_evict_ended_claims(*state, 6000, 0, true);
+}
+
 /* Nothing is there to be evicted: that is seen by five sweeps. */
 static void test_evict_ends_soon(void **state) {
         const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
@@ -1108,6 +1154,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_spares_what_it_replaces, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_visits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_claims, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_given_up_claims, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_ended_claims, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_given_up_claims_for_memory, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_ends_soon, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_leaves_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limit_lowered, setup, teardown),
