@@ -539,7 +539,9 @@ struct tslab_map_statistics {
  * Returns the counts of a map, without a walk over its entries. They may be wrong by changes that others make at that
  * time. If a process is killed in a change, they may be wrong by that change until the death is repaired: then the map
  * is counted anew. If others change the map during that count, entries and bytes may be wrong by some of these changes,
- * until nobody has changed the map for 2 s, and 20 s for each million entries; then they are right again.
+ * until nobody has changed the map for 2 s, and 20 s for each million entries; then they are right again. In a private
+ * pool only control calls look whether this is so, tslab_reap() for instance: one notes that the map is quiet, and one
+ * that is made so much later counts it.
  *
  * -EINVAL      ret->size is out of range
  * -EIDRM       the map is no more
