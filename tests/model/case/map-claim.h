@@ -6,6 +6,7 @@
 #include "shm/arena/client.h"
 #include "shm/arena/root.h"
 #include "shm/map/claim.h"
+#include "shm/map/evict-pass.h"
 #include "shm/map/expiry.h"
 #include "shm/map/lifetime.h"
 #include "shm/map/trie-walk.h"
@@ -90,6 +91,12 @@ static void t0_give_up(void) {
 
 static void t1_give_up(void) {
         give_up(1);
+}
+
+/* The hand has chosen the slot of the claim that was there before. */
+static void t1_evict(void) {
+        world.results[1] =
+                shm_evict_slot(world_actor(1), &map_tries[1], shm_handle_slot(claim_before), 0) != 0;
 }
 
 static void t0_touch(void) {
@@ -229,6 +236,22 @@ static uint64_t linked_claim(void) {
         return view.head.flags & SHM_LEAF_CLAIM ? view.handle : 0;
 }
 
+/* A claim that was given up has the stale value. */
+static void pre_given_up(void) {
+        char value[8];
+        ShmMapClaim claim = { .buffer = value, .buffer_size = sizeof(value) };
+        ShmMapKey key = map_key(0);
+        ShmClaimed claimed = {};
+
+        init_named();
+        end_entry();
+        set_clock(END);
+        map_must(claim_as(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &claim.gone));
+        map_must(shm_map_give_up(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &key, &claim, &claimed));
+        claim_before = linked_claim();
+        map_ready(1);
+}
+
 static char get_stale_by(const ShmTrie *trie) {
         ShmMapKey key = map_key(0);
         ShmMapView view;
@@ -350,6 +373,37 @@ static void post_get_give_up(unsigned dead) {
                 model_fail("got %d", world.results[0]);
         if (get_stale() != 'o')
                 model_fail("the stale value is lost");
+        check(dead);
+}
+
+/* A claim that stands is not evicted, also while it is given up. */
+static void post_give_up_evict(unsigned dead) {
+        if (!(dead & 1) && world.results[0] != 0)
+                model_fail("give up: %d", world.results[0]);
+        if (get_stale() != 'o')
+                model_fail("the stale value is lost");
+        check(dead);
+}
+
+/* One that has ended is, once. A get finds its value, or none. */
+static void post_get_evict(unsigned dead) {
+        int x = world.results[0], y = world.results[1];
+
+        if (!(dead & 1) && x != 'o' && x != 0)
+                model_fail("got %d", x);
+        if (!(dead & 2) && (y != 1 || get_stale() != 0))
+                model_fail("evicted %d, value %d", y, get_stale());
+        check(dead);
+}
+
+/* The new claim stays, with the stale value or without. */
+static void post_claim_evict(unsigned dead) {
+        uint64_t linked = linked_claim();
+
+        if (!(dead & 1) && (world.results[0] != 0 || linked != claim_made))
+                model_fail("claim: %d", world.results[0]);
+        if (!(dead & 2) && linked == claim_before)
+                model_fail("the claim that has ended is there still");
         check(dead);
 }
 
@@ -632,6 +686,12 @@ static const ModelCase model_cases[] = {
           .post = post_give_up_fulfil, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "get-give-up", .pre = pre_stale_claimed, .actors = { t0_get_stale, t1_give_up },
           .post = post_get_give_up, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "give-up-evict", .pre = pre_stale_claimed, .actors = { t0_give_up, t1_evict },
+          .post = post_give_up_evict, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "get-evict", .pre = pre_given_up, .actors = { t0_get_stale, t1_evict },
+          .post = post_get_evict, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "claim-evict", .pre = pre_given_up, .actors = { t0_claim, t1_evict },
+          .post = post_claim_evict, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
         { .name = "touch-claim", .pre = pre_end, .actors = { t0_touch, t1_claim_after },
           .post = post_touch_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "claim-pass", .pre = pre_pass, .actors = { t0_claim, t1_pass_after },
