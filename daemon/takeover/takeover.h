@@ -25,6 +25,7 @@ void arena_origin_deinit(ArenaOrigin *origin);
 
 /*
  * Resumes the clients, with the pidfds that were passed for them, and the work that was under way. All parts are there,
- * and nobody is let in yet. At the limit of a cgroup, free memory is given back first: the clients take some.
+ * and nobody is let in yet. At the limit of a cgroup, free memory is given back first, unless another process keeps the
+ * lock of the arena's file: the clients take some.
  */
 int takeover_resume(Clients *clients, Maintainer *maintainer, Trimmer *trimmer, Passed *passed);

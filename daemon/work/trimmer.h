@@ -34,6 +34,7 @@ void trimmer_press(Trimmer *trimmer);
 void trimmer_tick(Trimmer *trimmer);
 /*
  * For a daemon that has taken a pool up: a tick and its pass at once. The last daemon may have been killed at the limit
- * of a cgroup, and this one needs room before it serves.
+ * of a cgroup, and this one needs room before it serves. If a process keeps the lock of the arena's file, the pass is
+ * left to the loop, for which another thread answers while it waits.
  */
 void trimmer_begin(Trimmer *trimmer);

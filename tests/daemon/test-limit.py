@@ -4,20 +4,26 @@
 """
 
 import contextlib
+import ctypes
+import fcntl
 import os
+import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
 
-from cgroup import into, limited
+from cgroup import into, limited, lower
 from daemon import Daemon, wait_for
 from verb import TSLABD, VERB_CLIENT, VerbTest, main
 
 MIB = 1 << 20
+MADVISE = '28'
+USERFAULTFD = 323
 LIMIT = 48 * MIB
 CAN_TRACE = shutil.which('strace') and not subprocess.run(['strace', '-o', os.devnull, 'true'], check=False,
                                                           stderr=subprocess.DEVNULL).returncode
@@ -49,6 +55,41 @@ def stopped(process):
         yield
     finally:
         process.send_signal(signal.SIGCONT)
+
+
+def write_for_ever(path):
+    """Writes to a file from a page that never comes, since nobody serves its userfaultfd. Keeps the lock of the file."""
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.write.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]
+    page = libc.mmap(None, 4096, 3, 0x22, -1, 0)            # to read and write, private and anonymous
+    fault = libc.syscall(USERFAULTFD, os.O_CLOEXEC)
+    fcntl.ioctl(fault, 0xc018aa3f, bytearray(struct.pack('QQQ', 0xAA, 0, 0)))       # UFFDIO_API
+    fcntl.ioctl(fault, 0xc020aa00, bytearray(struct.pack('QQQQ', page, 4096, 1, 0)))     # UFFDIO_REGISTER
+    libc.write(os.open(path, os.O_WRONLY), page, 1)
+
+
+def call_of(pid):
+    """The number of the system call that the process is in."""
+    return pathlib.Path(f'/proc/{pid}/syscall').read_text(encoding='ascii').split()[0]
+
+
+@contextlib.contextmanager
+def hanging_write(path):
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(OSError):
+            write_for_ever(path)
+        os._exit(1)
+    try:
+        wait_for(lambda: call_of(pid) == '1' or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            raise unittest.SkipTest('no userfaultfd')
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 class Limit(VerbTest):
@@ -87,6 +128,25 @@ class Limit(VerbTest):
             self.assertGreater(stats['limit_used_bytes'], LIMIT - 10 * MIB)
             self.assertRegex(self.hints(), 'are left for the pool; raise the limit')
             self.assertIn(f'tslab_limit_bytes{{pool="default"}} {LIMIT}\n', self.text('metrics'))
+
+    def test_start_beside_writer(self):
+        """A daemon that starts at the limit, and gives memory back first, does not wait for a writer that hangs."""
+        with limited(4 * LIMIT) as folder, LimitedDaemon(folder, '--size=128M', '--retain=64M') as self.daemon:
+            client = self.client()
+            client.do('session 768 40000')
+            client.do('free')
+            self.daemon.process.kill()
+            self.daemon.process.wait()
+            descriptors = pathlib.Path(f'/proc/{client.process.pid}/fd').iterdir()
+            arena = next(path for path in descriptors if path.stat().st_size >= 128 * MIB)
+            lower(folder, 2 * MIB)
+            with hanging_write(arena):
+                self.daemon.process = subprocess.Popen([*self.daemon.command, f'--adopt={client.process.pid}'],
+                                                       env=self.daemon.environment)
+                wait_for(lambda: self.daemon.answers() and call_of(self.daemon.process.pid) == MADVISE)
+                self.assertIn('is inside a write', self.json('stats')['page_wait_cause'])
+                committed = self.json('stats')['committed_bytes']
+            wait_for(lambda: self.json('stats')['committed_bytes'] < committed - MIB)
 
     @unittest.skipUnless(CAN_TRACE, 'no strace')
     def test_system(self):

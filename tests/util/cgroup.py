@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import time
 import unittest
 
 from daemon import wait_for
@@ -38,6 +39,16 @@ def limited(limit):
     finally:
         wait_for(lambda: not (folder / 'cgroup.procs').read_text())
         folder.rmdir()
+
+
+def lower(folder, left):
+    """Lowers the limit to what is used, and `left` bytes."""
+    name = memory_folder()[1]
+    used = {'memory.max': 'memory.current', 'memory.limit_in_bytes': 'memory.usage_in_bytes'}[name]
+    size = 0
+    while size != (size := int((folder / used).read_text())):
+        time.sleep(0.5)         # the kernel counts down late
+    (folder / name).write_text(str(size + left))
 
 
 def into(folder):
