@@ -13,7 +13,9 @@
 #include "proto/deadline.h"
 
 #define CHECK_USEC (30 * PROTO_USEC_PER_SEC)
-#define OUST_MAX 32U /* clients in one check: systemd has to read three messages for each */
+#define CLIENTS_MAX 32U /* in one turn: systemd has to read up to three messages for each */
+/* Not at each check: systemd logs a line for each descriptor that it refuses. */
+#define OUST_AGAIN_USEC (3600 * PROTO_USEC_PER_SEC)
 
 /* Returns the end of a pipe that shows when systemd closes the other one. -1: there is none. */
 static int send_pipe(const char *text) {
@@ -47,26 +49,55 @@ static void begin_check(Store *store, int arena_fd) {
                 end_check(store);
 }
 
-/*
- * In a full store the place of a client's pidfd is the memory's. Which pidfds are in there is not known: the
- * store may have been too small for some.
- */
-static void oust_clients(Store *store, const Clients *clients) {
+static void oust_client(const ClientWatch *client) {
+        kept_remove(client->mark);
+        (void) passed_send_arena(client->clients->pool->arena.fd);
+        kept_add(client->mark, client->pidfd);
+}
+
+static void return_client(const ClientWatch *client) {
+        kept_add(client->mark, client->pidfd);
+}
+
+/* Goes on with the clients that have pidfds in the store, or should have. True: those were all. */
+static bool visit_clients(Store *store, const Clients *clients, void (*visit)(const ClientWatch *client)) {
         const ClientWatch *client = clients->first;
         uint32_t n = 0;
 
-        for (uint32_t i = 0; client && i < store->n_ousted; i++)
+        for (uint32_t i = 0; client && i < store->n_visited; i++)
                 client = client->next;
-        for (; client && n < OUST_MAX; client = client->next, store->n_ousted++) {
+        for (; client && n < CLIENTS_MAX; client = client->next, store->n_visited++) {
                 if (!client->is_hidden || client->pidfd < 0)
                         continue;
-                kept_remove(client->mark);
-                (void) passed_send_arena(clients->pool->arena.fd);
-                kept_add(client->mark, client->pidfd);
+                visit(client);
                 n++;
         }
         if (!client)
-                store->n_ousted = 0;
+                store->n_visited = 0;
+        return !client;
+}
+
+/*
+ * In a full store the place of a client's pidfd is the memory's. Which pidfds are in there is not known: the store may
+ * have been too small for some. So all clients have their turn, and then none for a while.
+ */
+static void oust_clients(Store *store, const Clients *clients) {
+        uint64_t now = proto_now_usec();
+
+        if (store->ousted_usec != 0 && now - store->ousted_usec < OUST_AGAIN_USEC)
+                return;
+        store->ousted_usec = visit_clients(store, clients, oust_client) ? now : 0;
+}
+
+static void set_state(Store *store, bool is_full) {
+        bool was_full = store->state == STORE_FULL;
+
+        store->state = is_full ? STORE_FULL : STORE_ROOM;
+        if (is_full == was_full)
+                return;
+        store->returning = was_full;
+        store->n_visited = 0;
+        store->ousted_usec = 0;
 }
 
 static void tell_state(const Store *store, bool is_full) {
@@ -83,6 +114,8 @@ static void tell_state(const Store *store, bool is_full) {
 void store_tick(Store *store, const Clients *clients) {
         bool is_full;
 
+        if (store->returning)
+                store->returning = !visit_clients(store, clients, return_client);
         if (store->barrier < 0) {
                 if (store->begun_usec == 0 || proto_now_usec() - store->begun_usec >= CHECK_USEC)
                         begin_check(store, clients->pool->arena.fd);
@@ -92,14 +125,15 @@ void store_tick(Store *store, const Clients *clients) {
                 return; /* it has not read the messages yet */
         is_full = is_closed_by_systemd(store->probe);
         end_check(store);
+        tell_state(store, is_full);
+        set_state(store, is_full);
         if (is_full)
                 oust_clients(store, clients);
-        tell_state(store, is_full);
-        store->state = is_full ? STORE_FULL : STORE_ROOM;
 }
 
 void store_check_soon(Store *store) {
         store->begun_usec = 0;
+        store->ousted_usec = 0;
 }
 
 void store_deinit(Store *store) {

@@ -5,13 +5,19 @@
  * daemon hands the memory over again from time to time: that changes nothing where systemd has it. Without systemd
  * these functions do nothing.
  */
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "daemon/peer/client-watch.h"
 
 typedef struct Store {
         enum { STORE_UNKNOWN, STORE_ROOM, STORE_FULL } state; /* as the last check found it */
         int probe, barrier; /* pipes whose other ends systemd has, or has closed; -1: no check is under way */
         uint64_t begun_usec; /* the last check; 0: one is due */
-        uint32_t n_ousted; /* clients that had to give way to the memory */
+        uint32_t
+                n_visited; /* clients that had to give way to the memory, or came back since there is room again */
+        bool returning; /* their pidfds go back, since there is room again */
+        uint64_t ousted_usec; /* when all clients had given way; 0: not yet, or they are to do so again */
 } Store;
 
 #define STORE_INIT ((Store){ .probe = -1, .barrier = -1 })

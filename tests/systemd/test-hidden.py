@@ -76,6 +76,17 @@ for _ in range(2):
     drop_in(f'tslabd@{POOL}.service', HIDING)
     for client in clients:
         client.advance()
+
+# Once it has room again, they go back.
+wait_for(lambda: kept() == 1 + len(clients), 'all are kept')
+time.sleep(3)                       # the first look at the store finds room
+drop_in(f'tslabd@{POOL}.service', HIDING + 'FileDescriptorStoreMax=1\n')
+sh('systemctl', 'reload', f'tslabd@{POOL}.service')
+time.sleep(4)
+expect(kept() == 1, 'the memory alone is kept')
+drop_in(f'tslabd@{POOL}.service', HIDING)
+sh('systemctl', 'reload', f'tslabd@{POOL}.service')
+wait_for(lambda: kept() == 1 + len(clients), 'all are kept again')
 for client in clients:
     client.end()
 wait_for(lambda: kept() == 1, 'the arena alone is kept')
