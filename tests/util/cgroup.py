@@ -41,14 +41,20 @@ def limited(limit):
         folder.rmdir()
 
 
+def used(folder):
+    """The bytes in use, without pages of files that nobody used lately: the daemon counts so, too."""
+    v2 = (folder / 'memory.current').exists()
+    size = int((folder / ('memory.current' if v2 else 'memory.usage_in_bytes')).read_text())
+    stat = dict(line.split() for line in (folder / 'memory.stat').read_text().splitlines())
+    return size - int(stat['inactive_file' if v2 else 'total_inactive_file'])
+
+
 def lower(folder, left):
-    """Lowers the limit to what is used, and `left` bytes."""
-    name = memory_folder()[1]
-    used = {'memory.max': 'memory.current', 'memory.limit_in_bytes': 'memory.usage_in_bytes'}[name]
+    """Lowers the limit to the bytes in use, and `left` more."""
     size = 0
-    while size != (size := int((folder / used).read_text())):
+    while abs(size - (size := used(folder))) > 1 << 16:
         time.sleep(0.5)         # the kernel counts down late
-    (folder / name).write_text(str(size + left))
+    (folder / memory_folder()[1]).write_text(str(size + left))
 
 
 def into(folder):
