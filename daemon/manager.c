@@ -12,6 +12,7 @@
 #include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/notify.h"
 #include "daemon/peer/client-exec.h"
 #include "daemon/peer/client-reaper.h"
 #include "daemon/peer/client-resume.h"
@@ -134,15 +135,16 @@ static void update_status(Manager *manager) {
                 return;
         manager->n_stood = task_n_stood(manager->pool.tasks);
         memcpy(manager->status, status, sizeof(status));
-        (void) sd_notifyf(false, "STATUS=%s", status);
+        if (notify_has_room())
+                (void) sd_notifyf(false, "STATUS=%s", status);
 }
 
 /* Until systemd is told, it waits, and then kills the daemon. */
 static void tell_ready(Manager *manager) {
-        int r = sd_notify(false, "READY=1");
+        int r = notify_send("READY=1");
 
         manager->told_ready = r >= 0;
-        if (r < 0)
+        if (r < 0 && r != -EAGAIN) /* which notify_wait() has told */
                 log_error(LOG_WARNING, r, "could not tell systemd that pool %s is ready; trying again",
                           manager->pool.options->pool);
 }
@@ -177,7 +179,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                              "restart, the next daemon begins with an empty pool, and they have to open it "
                              "again; without systemd, --adopt takes the memory from one of them"
                            : "");
-        (void) sd_notify(false, "STOPPING=1");
+        (void) notify_send("STOPPING=1");
         (void) passed_send_arena(manager->pool.arena.fd); /* see daemon/takeover/store.h */
         return sd_event_exit(manager->pool.event, 0);
 }

@@ -6,6 +6,7 @@
 #include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/notify.h"
 #include "proto/deadline.h"
 
 static void log_kept(const char *what) {
@@ -53,7 +54,9 @@ void reload(Pool *pool) {
         Options options;
         int r;
 
-        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) proto_now_usec());
+        if (notify_wait())
+                (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                                  (unsigned long long) proto_now_usec());
         r = pool->options->load(&options, why);
         if (r == 0) {
                 apply_options(pool, &options);
@@ -64,5 +67,5 @@ void reload(Pool *pool) {
                            pool->options->trouble);
         }
         options_deinit(&options);
-        (void) sd_notify(false, "READY=1");
+        (void) notify_send("READY=1");
 }

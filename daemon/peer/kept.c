@@ -5,6 +5,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "daemon/log.h"
+#include "daemon/notify.h"
 
 #define PREFIX "client-"
 
@@ -14,7 +15,7 @@ void kept_add(uint32_t mark, int pidfd) {
         int r;
 
         (void) snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=" PREFIX "%08x\nFDPOLL=0", mark);
-        r = sd_pid_notify_with_fds(0, false, text, &pidfd, 1);
+        r = notify_send_fd(text, pidfd);
         if (r < 0)
                 log_error(
                         LOG_WARNING, r,
@@ -23,7 +24,8 @@ void kept_add(uint32_t mark, int pidfd) {
 }
 
 void kept_remove(uint32_t mark) {
-        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "%08x", mark);
+        if (notify_wait())
+                (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "%08x", mark);
 }
 
 bool kept_parse(const char *name, uint32_t *ret_mark) {

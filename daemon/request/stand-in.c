@@ -18,6 +18,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/notify.h"
 #include "daemon/request/counter.h"
 #include "daemon/request/dispatch.h"
 #include "daemon/work/holder.h"
@@ -134,9 +135,11 @@ static void look_at_wait(StandIn *s, uint64_t begin) {
                         "the daemon waits for the lock of the pool's memory, and only answers questions until it "
                         "has it: %s",
                         s->wait.cause);
-        (void) sd_notifyf(false,
-                          "WATCHDOG=1\nSTATUS=pool %s: has waited for %llu s for the lock of its memory: %s",
-                          s->pool.options->pool, (unsigned long long) s->wait.seconds, s->wait.cause);
+        if (notify_has_room())
+                (void) sd_notifyf(
+                        false,
+                        "WATCHDOG=1\nSTATUS=pool %s: has waited for %llu s for the lock of its memory: %s",
+                        s->pool.options->pool, (unsigned long long) s->wait.seconds, s->wait.cause);
 }
 
 /* False: the loop goes on. */

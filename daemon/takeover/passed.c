@@ -11,6 +11,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/notify.h"
 #include "daemon/peer/identity.h"
 #include "daemon/peer/kept.h"
 #include "proto/cleanup.h"
@@ -136,9 +137,9 @@ void passed_drop_clients(Passed *passed) {
 }
 
 static int store_descriptor(const char *text, int fd) {
-        int r = sd_pid_notify_with_fds(0, false, text, &fd, 1);
+        int r = notify_send_fd(text, fd);
 
-        return r > 0 ? sd_notify_barrier(false, STORE_USEC) : r;
+        return r > 0 && notify_wait() ? sd_notify_barrier(false, STORE_USEC) : r;
 }
 
 /* systemd never says that it refuses a descriptor, but closes it, which the other end of a pipe shows. */
@@ -159,7 +160,7 @@ void passed_check_store(void) {
 }
 
 bool passed_send_arena(int fd) {
-        return sd_pid_notify_with_fds(0, false, PASSED_TEXT(PASSED_ARENA), &fd, 1) > 0;
+        return notify_send_fd(PASSED_TEXT(PASSED_ARENA), fd) > 0;
 }
 
 void passed_store_arena(int fd) {
@@ -171,5 +172,6 @@ void passed_store_arena(int fd) {
 }
 
 void passed_remove(const char *name) {
-        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+        if (notify_wait())
+                (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 }

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/notify.h"
 #include "daemon/peer/kept.h"
 #include "daemon/takeover/passed.h"
 #include "proto/cleanup.h"
@@ -23,7 +23,7 @@ static int send_pipe(const char *text) {
 
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return -1;
-        r = sd_pid_notify_with_fds(0, false, text, &ends[1], 1);
+        r = notify_send_fd(text, ends[1]);
         (void) proto_close(ends[1]);
         return r > 0 ? ends[0] : proto_close(ends[0]);
 }

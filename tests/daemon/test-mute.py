@@ -1,0 +1,71 @@
+"""A service manager that keeps its socket open, and reads nothing: the daemon starts, answers, reads its settings again,
+and ends, as without one.
+
+test-mute.py TSLABCTL TSLABD
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TSLABCTL, TSLABD = map(os.path.abspath, sys.argv[1:3])
+SECONDS = 20
+
+
+def fill(path):
+    """Nobody reads, and there is room for no more messages."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
+        try:
+            while True:
+                sender.sendto(b'X=1', path)
+        except BlockingIOError:
+            pass
+
+
+def answers(environment):
+    return subprocess.run([TSLABCTL, 'status', '--check'], env=environment, timeout=SECONDS, check=False,
+                          capture_output=True).returncode == 0
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, 'timeout'
+        time.sleep(0.05)
+
+
+def try_daemon(environment, path, log):
+    with subprocess.Popen([TSLABD, '--size=16M'], env=environment, stderr=log) as daemon:
+        try:
+            wait_for(lambda: answers(environment))
+            fill(path)
+            for _ in range(4):                      # ticks, which tell the state and check systemd's store
+                time.sleep(1)
+                assert answers(environment)
+            daemon.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            assert answers(environment)
+            daemon.terminate()
+            assert daemon.wait(SECONDS) == 0
+        finally:
+            daemon.kill()
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix='tslab-mute-') as folder, tempfile.TemporaryFile() as log, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        path = f'{folder}/notify'
+        manager.bind(path)
+        environment = {**os.environ, 'TSLAB_RUNTIME_DIR': folder, 'MEMORY_PRESSURE_WATCH': '/dev/null', 'NOTIFY_SOCKET': path}
+        try_daemon(environment, path, log)          # it is full later
+        try_daemon(environment, path, log)          # it is full as the daemon starts
+        log.seek(0)
+        text = log.read().decode()
+        assert text.count('does not read its socket') == 2, text    # once for each
+
+
+main()
