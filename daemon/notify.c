@@ -55,7 +55,8 @@ bool notify_wait(void) {
 
         is_mute = !wait_for_room(was_mute ? 0 : WAIT_MSEC);
         if (is_mute && !was_mute)
-                log_line(LOG_WARNING, "the service manager does not read its socket (NOTIFY_SOCKET): it is told nothing");
+                log_line(LOG_WARNING,
+                         "the service manager does not read its socket (NOTIFY_SOCKET): it is told nothing");
         return !is_mute;
 }
 

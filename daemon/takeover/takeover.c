@@ -11,6 +11,7 @@
 #include "daemon/peer/client-resume.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "daemon/work/holder.h"
 #include "proto/state-file.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
@@ -276,6 +277,20 @@ void arena_origin_deinit(ArenaOrigin *origin) {
         claim_deinit(&origin->claim);
 }
 
+/*
+ * The last daemon may have been killed while it made or dropped pages. To undo that takes the lock of the arena's file,
+ * before anybody is answered: the log tells who keeps it.
+ */
+static void tell_holder(const ShmArena *arena) {
+        char cause[HOLDER_TEXT_SIZE];
+
+        if (shm_record_intent(arena, 0).kind != SHM_INTENT_RUN || holder_leaves_lock(arena))
+                return;
+        holder_describe(arena, cause);
+        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_PAGE_WAIT },
+                   "the daemon cannot begin before it has the lock of the pool's memory: %s", cause);
+}
+
 int takeover_resume(Clients *clients, Maintainer *maintainer, Trimmer *trimmer, Passed *passed) {
         Pool *pool = clients->pool;
         unsigned n_clients = 0, n_epochs;
@@ -283,6 +298,7 @@ int takeover_resume(Clients *clients, Maintainer *maintainer, Trimmer *trimmer, 
         ShmClientInfo info;
         int r;
 
+        tell_holder(&pool->arena);
         n_epochs = maintainer_take_over(maintainer);
         trimmer_begin(trimmer);
         for (uint32_t i = 0; i < pool->arena.n_records; i++) {

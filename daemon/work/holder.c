@@ -2,7 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,12 @@
 #include <unistd.h>
 
 #include "proto/cleanup.h"
+#include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/arena/client.h"
 
 #define PATH_SIZE 96
+#define LOCK_USEC PROTO_USEC_PER_SEC /* for which a start waits for the lock */
 
 static void close_dir(DIR **dir) {
         if (*dir)
@@ -155,4 +158,24 @@ void holder_describe(const ShmArena *arena, char ret[HOLDER_TEXT_SIZE]) {
                 (void) snprintf(
                         ret, HOLDER_TEXT_SIZE,
                         "a process into which the daemon may not look; docs/troubleshooting.md names it");
+}
+
+/* A memfd has the lock of its file taken for F_ADD_SEALS, also where that changes nothing. */
+static void *take_lock(void *userdata) {
+        (void) fcntl((int) (intptr_t) userdata, F_ADD_SEALS, 0);
+        return NULL;
+}
+
+/* The thread of a trial that fails goes on waiting: no signal ends that. */
+bool holder_leaves_lock(const ShmArena *arena) {
+        uint64_t until = proto_now_usec() + LOCK_USEC;
+        struct timespec at = { .tv_sec = (time_t) (until / PROTO_USEC_PER_SEC),
+                               .tv_nsec = (long) (until % PROTO_USEC_PER_SEC * 1000) };
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, take_lock, (void *) (intptr_t) arena->fd) != 0 ||
+            pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &at) == 0)
+                return true;
+        (void) pthread_detach(thread);
+        return false;
 }

@@ -1,9 +1,6 @@
 #include "daemon/work/trimmer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "daemon/events.h"
@@ -11,13 +8,11 @@
 #include "daemon/message-id.h"
 #include "daemon/work/cgroup.h"
 #include "daemon/work/holder.h"
-#include "proto/deadline.h"
 #include "shm/slab/pages.h"
 
 #define TRIM_SLICE 4096U /* budget of a slice: see shm/slab/pages.h */
 
 #define EMPTYING_USEC 500U /* until the trimmer checks again whether the caches are empty */
-#define LOCK_USEC PROTO_USEC_PER_SEC /* for which a start waits for the lock of the arena's file */
 
 struct Trimmer {
         Pool *pool;
@@ -185,31 +180,11 @@ void trimmer_tick(Trimmer *trimmer) {
                 begin_background_pass(trimmer);
 }
 
-/* A memfd has the lock of its file taken for F_ADD_SEALS, also where that changes nothing. */
-static void *take_lock(void *userdata) {
-        (void) fcntl((int) (intptr_t) userdata, F_ADD_SEALS, 0);
-        return NULL;
-}
-
-/* The thread of a trial that fails goes on waiting: no signal ends that. */
-static bool can_lock(const ShmArena *arena) {
-        uint64_t until = proto_now_usec() + LOCK_USEC;
-        struct timespec at = { .tv_sec = (time_t) (until / PROTO_USEC_PER_SEC),
-                               .tv_nsec = (long) (until % PROTO_USEC_PER_SEC * 1000) };
-        pthread_t thread;
-
-        if (pthread_create(&thread, NULL, take_lock, (void *) (intptr_t) arena->fd) != 0 ||
-            pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &at) == 0)
-                return true;
-        (void) pthread_detach(thread);
-        return false;
-}
-
 void trimmer_begin(Trimmer *trimmer) {
         char cause[HOLDER_TEXT_SIZE];
 
         trimmer_tick(trimmer);
-        if (trimmer->pressed && !can_lock(&trimmer->pool->arena)) {
+        if (trimmer->pressed && !holder_leaves_lock(&trimmer->pool->arena)) {
                 holder_describe(&trimmer->pool->arena, cause);
                 log_fields(
                         LOG_WARNING, (LogFields){ .message = MESSAGE_PAGE_WAIT },
