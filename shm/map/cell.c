@@ -218,20 +218,34 @@ static bool is_counter_of(const ShmTrie *trie, const ShmMapView *view) {
         return view->head.flags == SHM_LEAF_CELL && view->head.map == trie->map;
 }
 
-int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret) {
-        uint64_t value, next;
+/* SHM_TRIE_E_CHANGED: the counter has another end by now. */
+static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, uint64_t delta, uint64_t *ret) {
         ShmMapView view;
         Cell at;
+        uint64_t value;
 
         if (shm_map_view(trie->arena, cell, &view) != 0)
                 return -ESTALE;
         if (!is_counter_of(trie, &view))
                 return shm_map_view_live(trie->arena, &view) ? -EINVAL : -ESTALE;
         at = (Cell){ cell, shm_map_view_cell(&view) };
-        if (!load_in_turn(actor, trie, at, &value) || shm_map_is_over(trie, &view) ||
-            !add_to_cell(actor, trie, at, value, (uint64_t) delta, &next))
+        if (!load_in_turn(actor, trie, at, &value))
                 return -ESTALE;
         shm_evict_visit(trie, cell);
+        if (shm_map_is_over(trie, &view))
+                return shm_map_settle_end(&view) ? -ESTALE : SHM_TRIE_E_CHANGED;
+        return add_to_cell(actor, trie, at, value, delta, ret) ? 0 : -ESTALE;
+}
+
+int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret) {
+        uint64_t next = 0;
+        int r;
+
+        do {
+                r = add_at_once(actor, trie, cell, (uint64_t) delta, &next);
+        } while (r == SHM_TRIE_E_CHANGED);
+        if (r)
+                return r;
         *ret = (int64_t) next;
         return 0;
 }

@@ -36,9 +36,11 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, u
         int r;
 
         r = shm_map_find(trie, key, &c, &view);
-        if (r || view.is_over)
+        if (r)
                 return r < 0 ? r : -ENOENT;
         *ret_leaf = view.handle;
+        if (view.is_over)
+                return shm_map_settle_end(&view) ? -ENOENT : SHM_TRIE_E_CHANGED;
         return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
 }
 

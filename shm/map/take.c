@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "shm/arena/root.h"
+#include "shm/map/lifetime.h"
 #include "shm/map/tally.h"
 #include "shm/map/trie-shrink.h"
 #include "shm/map/unlink.h"
@@ -73,8 +74,10 @@ static int take_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         int r;
 
         r = shm_map_find(trie, key, &c, view);
-        if (r || view->is_over)
+        if (r)
                 return r < 0 ? r : -ENOENT;
+        if (view->is_over)
+                return shm_map_settle_end(view) ? -ENOENT : SHM_TRIE_E_CHANGED;
         if (view->head.value_size > size)
                 return -EMSGSIZE;
         vacancy = shm_map_vacancy(trie, &c, key->bytes, key->size);

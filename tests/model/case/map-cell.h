@@ -250,6 +250,69 @@ static void post_touch_delete(unsigned dead) {
                 model_fail("it is there");
 }
 
+static void t1_take_after(void) {
+        set_clock(END);
+        take(1);
+}
+
+static void post_touch_take(unsigned dead) {
+        int t = world.results[0], taken = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && !(t == 0 && taken == TAKEN + 'o') && !(t == -ENOENT && taken == -ENOENT))
+                model_fail("touch %d, took %d", t, taken - TAKEN);
+        if (!(dead & 2) && map_get(0) != 0)
+                model_fail("it is there");
+}
+
+static void t1_touch_after(void) {
+        set_clock(END);
+        touch(1, 0, 2 * END);
+}
+
+/* The later touch finds no entry, or one that the earlier touch gave more time. */
+static void post_touch_touch(unsigned dead) {
+        int x = world.results[0], y = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && x != y)
+                model_fail("touches %d and %d", x, y);
+        if (!(dead & 2) && (map_get(0) != 0) != (y == 0))
+                model_fail("touch %d, value %d", y, map_get(0));
+}
+
+static void pre_end_counter_at(void) {
+        const ShmMapAdd add = { .delta = 5, .ttl_ms = END };
+        ShmMapKey key;
+        int64_t sum;
+
+        init();
+        key = map_key(0);
+        map_must(shm_map_add(world_actor(MODEL_ACTORS_MAX - 1), &map_tries[MODEL_ACTORS_MAX - 1], &key, &add,
+                             &sum));
+        counter = view_of(0).handle;
+        map_ready(1);
+}
+
+static void t1_add_at_after(void) {
+        int64_t sum = 0;
+        int r;
+
+        set_clock(END);
+        r = shm_map_add_at(world_actor(1), &map_tries[1], counter, 1, &sum);
+        world.results[1] = r ?: (int) sum;
+}
+
+static void post_touch_add_at(unsigned dead) {
+        int t = world.results[0], sum = world.results[1];
+
+        map_repair(dead);
+        if (dead == 0 && !(t == 0 && sum == 6) && !(t == -ENOENT && sum == -ESTALE))
+                model_fail("touch %d, add at %d", t, sum);
+        if (!(dead & 2) && sum_of(0) != (sum == -ESTALE ? 0 : sum))
+                model_fail("add at %d, it is %ld", sum, (long) sum_of(0));
+}
+
 static void pre_pass(void) {
         init_entry();
         map_ready(1);
@@ -382,6 +445,12 @@ static const ModelCase model_cases[] = {
           .post = post_touch_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "touch-insert", .pre = pre_end, .actors = { t0_touch, t1_insert_after },
           .post = post_touch_insert, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "touch-take", .pre = pre_end, .actors = { t0_touch, t1_take_after },
+          .post = post_touch_take, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "touch-touch", .pre = pre_end, .actors = { t0_touch, t1_touch_after },
+          .post = post_touch_touch, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "touch-add-at", .pre = pre_end_counter_at, .actors = { t0_touch, t1_add_at_after },
+          .post = post_touch_add_at, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "touch-pass", .pre = pre_pass, .actors = { t0_touch, t1_pass_after },
           .post = post_touch_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "count-pass", .pre = pre_pass_over, .actors = { t0_count, t1_pass_after },
