@@ -354,7 +354,8 @@ int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64_t delta,
  *              refuse(retry_ms);
  *
  * Returns 0 where the tokens were taken, or 1 where there are too few; *ret_retry_ms (may be NULL) is then how long
- * it takes until there are enough, if nobody else takes any, and else 0. A cost of 0 takes nothing and returns 0.
+ * it takes until there are enough, if nobody else takes any, and else 0. A cost of 0 takes nothing and returns 0. A
+ * bucket that became empty with another rate or burst is full again when that would have filled it.
  *
  * -EINVAL      per_second is not above 0, or over 1e9; burst is 0, or less than cost, or takes more than 2^62 ns (146
  *              years) to fill; the value of the key is no bucket

@@ -33,6 +33,7 @@
 #define KEEP_MS 1000 /* a bucket's end is moved at most so often */
 #define KEEP_NEW_MS 2 /* the first end is sooner: keys that come once, however many, take little memory */
 #define LATE_NS (50 * SHM_NS_PER_MS) /* ticks of a virtual machine may come so late */
+#define LACKS_NS_MAX (UINT64_C(1) << 63) /* no bucket takes so long to fill: the word is damaged */
 #define TURN_TICKS 4000 /* 1 to 2 us */
 #define OFTEN_TICKS 500 /* mean time of a change, up to which a thread takes turns */
 
@@ -221,8 +222,8 @@ static bool is_counter_of(const ShmTrie *trie, const ShmMapView *view) {
 /* SHM_TRIE_E_CHANGED: the counter has another end by now. */
 static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, uint64_t delta, uint64_t *ret) {
         ShmMapView view;
-        Cell at;
         uint64_t value;
+        Cell at;
 
         if (shm_map_view(trie->arena, cell, &view) != 0)
                 return -ESTALE;
@@ -231,7 +232,6 @@ static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, uint
         at = (Cell){ cell, shm_map_view_cell(&view) };
         if (!load_in_turn(actor, trie, at, &value))
                 return -ESTALE;
-        shm_evict_visit(trie, cell);
         if (shm_map_is_over(trie, &view))
                 return shm_map_settle_end(&view) ? -ESTALE : SHM_TRIE_E_CHANGED;
         return add_to_cell(actor, trie, at, value, delta, ret) ? 0 : -ESTALE;
@@ -246,6 +246,7 @@ int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t 
         } while (r == SHM_TRIE_E_CHANGED);
         if (r)
                 return r;
+        shm_evict_visit(trie, cell);
         *ret = (int64_t) next;
         return 0;
 }
@@ -253,10 +254,13 @@ int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t 
 /* False: the bucket has fewer tokens than the cost. */
 static bool take_tokens(const ShmMapRate *rate, uint64_t now_ns, uint64_t full_ns, uint64_t *ret_full_ns,
                         uint64_t *ret_wait_ns) {
-        /* A time that is past means a full bucket, and no bucket is more than empty, whatever the word says. */
+        /*
+         * A time that is past means a full bucket. A bucket lacks more than the burst if it became empty with a larger
+         * one. Then its tokens come as late as the word says, and so does the time to wait for them.
+         */
         uint64_t lacks_ns = full_ns <= now_ns ? 0 : full_ns - now_ns;
 
-        lacks_ns = (lacks_ns < rate->burst_ns ? lacks_ns : rate->burst_ns) + rate->cost_ns;
+        lacks_ns = (lacks_ns < LACKS_NS_MAX ? lacks_ns : LACKS_NS_MAX) + rate->cost_ns;
         *ret_full_ns = now_ns + lacks_ns;
         *ret_wait_ns = lacks_ns - rate->burst_ns;
         return lacks_ns <= rate->burst_ns;

@@ -491,10 +491,60 @@ static void test_limit(void **state) {
         for (unsigned i = 0; i < 5; i++)
                 assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
         assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
-        /* A clock that goes back: it is empty at most. */
+        /* A clock that goes back: the tokens come that much later, and the call says so. */
         clock_ms -= 4000;
         assert_int_equal(limit(f, "a", 1, &wait_ms), 1);
-        assert_int_equal(wait_ms, 100);
+        assert_int_equal(wait_ms, 4100);
+        clock_ms += 4100;
+        assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
+}
+
+static int limit_burst(Fixture *f, const char *key, uint64_t burst_ms, uint64_t cost_ms,
+                       uint64_t *ret_wait_ms) {
+        const ShmMapRate rate = {
+                .burst_ns = burst_ms * SHM_NS_PER_MS,
+                .cost_ns = cost_ms * SHM_NS_PER_MS,
+                .epoch = SHM_EPOCH_CURRENT,
+        };
+        ShmMapKey k = key_of(f, key);
+        uint64_t wait_ns = 0;
+        int r;
+
+        r = shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns);
+        *ret_wait_ms = wait_ns / SHM_NS_PER_MS;
+        return r;
+}
+
+/* A smaller burst than that with which the bucket became empty: it has enough after the time that is told. */
+static void test_limit_smaller_burst(void **state) {
+        Fixture *f = *state;
+        uint64_t wait_ms;
+
+        assert_int_equal(limit_burst(f, "a", 100000, 100000, &wait_ms), 0);
+        assert_int_equal(limit_burst(f, "a", 500, 100, &wait_ms), 1);
+        assert_int_equal(wait_ms, 99600);
+        clock_ms += wait_ms - 1;
+        assert_int_equal(limit_burst(f, "a", 500, 100, &wait_ms), 1);
+        assert_int_equal(wait_ms, 1);
+        clock_ms += 1;
+        assert_int_equal(limit_burst(f, "a", 500, 100, &wait_ms), 0);
+}
+
+/* Damage in the word of a bucket is no token. */
+static void test_limit_damaged(void **state) {
+        Fixture *f = *state;
+        ShmTrieCursor c;
+        ShmMapView view;
+        uint64_t wait_ms;
+        ShmMapKey k = key_of(f, "a");
+
+        assert_int_equal(limit(f, "a", 5, &wait_ms), 0);
+        assert_int_equal(shm_map_find(&f->trie, &k, &c, &view), 0);
+        *shm_map_view_cell(&view) = UINT64_MAX ^ shm_leaf_seal(view.handle);
+        assert_int_equal(limit(f, "a", 5, &wait_ms), 1);
+        assert_int_equal(limit_burst(f, "a", (UINT64_C(1) << 62) / SHM_NS_PER_MS,
+                                     (UINT64_C(1) << 62) / SHM_NS_PER_MS, &wait_ms),
+                         1);
 }
 
 /* The bucket of a key that comes once goes when it is full, but not before. */
@@ -589,6 +639,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_and_put, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_ttl, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_smaller_burst, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_damaged, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_between_ticks, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_held_up, setup, map_teardown),
