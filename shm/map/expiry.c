@@ -28,6 +28,7 @@
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
 #define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and then `stale_ms`; later ends are damage */
+#define BUCKET_MS_MAX (UINT64_C(1) << 43) /* the same of buckets, which take up to 2^62 ns to fill */
 
 /* *ret_leaf: the leaf that has the new end. SHM_TRIE_E_CHANGED: try again. */
 static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
@@ -38,9 +39,9 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, u
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        *ret_leaf = view.handle;
         if (view.is_over)
                 return shm_map_settle_end(&view) ? -ENOENT : SHM_TRIE_E_CHANGED;
+        *ret_leaf = view.handle;
         return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
 }
 
@@ -122,6 +123,10 @@ static bool view_slot(const ShmArena *arena, SlotId id, ShmMapView *ret) {
                ret->expires != 0 && shm_map_view_live(arena, ret);
 }
 
+static uint64_t kept_ms_max(const ShmMapView *view) {
+        return view->head.flags & SHM_LEAF_BUCKET ? BUCKET_MS_MAX : KEPT_MS_MAX;
+}
+
 /* Returns the end of the entry if it is still to come, or if the entry must be looked at again; else 0. */
 static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms, ShmTrie *trie) {
         uint64_t kept;
@@ -131,7 +136,7 @@ static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms
                 return 0;
         kept = shm_map_kept_until(trie, view);
         if (kept > now_ms)
-                return kept - now_ms <= KEPT_MS_MAX ? kept : 0;
+                return kept - now_ms <= kept_ms_max(view) ? kept : 0;
         shm_tally_begin(control, trie);
         done = delete_leaf(control, trie, view);
         shm_tally_end(control, trie);

@@ -789,6 +789,8 @@ FAULTS = [
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('map delete: the end of an entry that is over is not final', 'map-cell/touch-delete', 'shm/map/map.c',
      'if (view.is_over && !shm_map_settle_end(&view))', 'if (0)'),
+    ('expiry: a bucket that takes long to fill is taken for damage', 'unit-map-expiry', 'shm/map/expiry.c',
+     'return view->head.flags & SHM_LEAF_BUCKET ? BUCKET_MS_MAX : KEPT_MS_MAX;', 'return KEPT_MS_MAX;'),
     ('limit: no bucket lacks more than the burst', 'unit-map-expiry', 'shm/map/cell.c',
      '(lacks_ns < LACKS_NS_MAX ? lacks_ns : LACKS_NS_MAX)', '(lacks_ns < rate->burst_ns ? lacks_ns : rate->burst_ns)'),
     ('limit: a damaged word is a full bucket', 'unit-map-expiry', 'shm/map/cell.c',

@@ -547,6 +547,23 @@ static void test_limit_damaged(void **state) {
                          1);
 }
 
+/* A bucket that takes longer to fill than entries can live goes, too, once it is full. */
+static void test_limit_slow(void **state) {
+        const uint64_t day_ms = UINT64_C(24) * 3600 * 1000;
+        Fixture *f = *state;
+        uint64_t wait_ms;
+
+        assert_int_equal(limit_burst(f, "a", 200 * day_ms, 200 * day_ms, &wait_ms), 0);
+        assert_int_equal(put(f, "b", "value", 100), 0);
+        clock_ms += 1000;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 1);
+        clock_ms += 201 * day_ms;
+        assert_true(f->arena.header->expiry.first != 0 && f->arena.header->expiry.first <= clock_ms);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
 /* The bucket of a key that comes once goes when it is full, but not before. */
 static void test_limit_once(void **state) {
         Fixture *f = *state;
@@ -641,6 +658,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_smaller_burst, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_damaged, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_limit_slow, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_between_ticks, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_held_up, setup, map_teardown),
