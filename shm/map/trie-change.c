@@ -36,6 +36,15 @@ static bool is_lost(const ShmTrie *trie, const ShmTrieCursor *c, uint64_t leaf) 
         return shm_trie_is_leaf(leaf) && shm_trie_is_leaf(c->value) && !trie_live(trie->arena, leaf);
 }
 
+/* In a bucket, other words of the hash come before the leaf's. False: no word holds the leaf. */
+static bool seek_leaf(const ShmTrie *trie, uint64_t hash, uint64_t leaf, ShmTrieCursor *ret) {
+        int r = shm_trie_seek(trie, hash, ret);
+
+        while (r == 0 && ret->value != leaf)
+                r = shm_trie_next(trie, ret);
+        return r == 0;
+}
+
 /*
  * Takes the stale leaf out again, and links the leaf that it replaced, so that the key keeps its value. The stale leaf
  * may have moved meanwhile, and its word may be frozen. False: another thread has changed the word since.
@@ -45,7 +54,7 @@ static bool put_back(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
         bool found;
 
         for (uint32_t i = 0; i < PUT_BACK_TRIES_MAX; i++) {
-                if (shm_trie_seek(trie, c->hash, &at) != 0 || at.value != leaf)
+                if (!seek_leaf(trie, c->hash, leaf, &at))
                         return false;
                 if (at.frozen && shm_trie_help(actor, trie, c->hash, &found) != 0)
                         return false;

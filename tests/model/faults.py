@@ -1146,7 +1146,11 @@ FAULTS = [
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie-change.c',
      'return lost && put_back(', 'return 0 && put_back('),
     ('trie exchange: the old leaf is not put back where it has moved', 'map-revoke/delete-put-over',
-     'shm/map/trie-change.c', '|| at.value != leaf)', '|| at.value != leaf || at.word != c->word)'),
+     'shm/map/trie-change.c', 'if (!seek_leaf(trie, c->hash, leaf, &at))',
+     'if (!seek_leaf(trie, c->hash, leaf, &at) || at.word != c->word)'),
+    ('trie exchange: the old leaf is put back into the first word of a bucket alone', 'map-revoke/put-over-in-bucket',
+     'shm/map/trie-change.c', 'while (r == 0 && ret->value != leaf)', 'if (r == 0 && ret->value != leaf)',
+     'r = shm_trie_next(trie, ret);', 'r = SHM_TRIE_E_LAST;'),
     ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie-change.c',
      '''        r = link_word(actor, trie, c, value);
 ''', '''        if (shm_trie_is_leaf(value))

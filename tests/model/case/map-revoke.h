@@ -170,12 +170,12 @@ static void post_none(unsigned dead) {
  * The old value, of epoch 0, stays where the put failed; and where somebody saw it after the leaf had
  * been revoked, so that the put came too late.
  */
-static void post_old(unsigned dead) {
+static void check_old(unsigned dead, unsigned n_keys) {
         bool late = n_marked > 0 && world.results[control] == 'o';
         char a;
 
         check(dead);
-        map_check(2, n_live(2));
+        map_check(n_keys, n_live(2));
         a = map_get(0);
         if (a != 0 && a != 'o')
                 fail_a(a);
@@ -183,6 +183,24 @@ static void post_old(unsigned dead) {
                 fail_a(a);
         if (!(dead & 1) && a == 0 && (world.results[0] != 0 || late))
                 fail_a(a);
+}
+
+static void post_old(unsigned dead) {
+        check_old(dead, 2);
+}
+
+/* A bucket: c, and a behind it, both of epoch 0. */
+static void pre_old_bucket(void) {
+        map_init(7, 0, MAP_HASH, MAP_HASH, MAP_HASH);
+        map_entry(2, 'c', 0);
+        map_entry(0, 'o', 0);
+        ready(7, 1);
+}
+
+static void post_old_bucket(unsigned dead) {
+        check_old(dead, 3);
+        if (map_get(2) != 'c')
+                model_fail("c is %d", map_get(2));
 }
 
 /*
@@ -667,6 +685,7 @@ static const ModelCase model_cases[] = {
         { .name = "put", TWO(pre_none, t0_put_1, post_none, 3), .deaths = 1 },
         { .name = "insert", TWO(pre_none, t0_insert_1, post_none, 2), .deaths = 1 },
         { .name = "put-over", TWO(pre_old, t0_put_1, post_old, 3), .deaths = 1 },
+        { .name = "put-over-in-bucket", TWO(pre_old_bucket, t0_put_1, post_old_bucket, 2), .deaths = 1 },
         { .name = "update", TWO(pre_old, t0_update_1, post_old, 2), .deaths = 1 },
         { .name = "replace", TWO(pre_old, t0_replace_1, post_old, 2), .deaths = 1 },
         { .name = "split", TWO(pre_old, t0_put_b_1, post_split_b, 3), .deaths = 1 },
