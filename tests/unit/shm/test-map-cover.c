@@ -115,6 +115,29 @@ static void test_cover_has_keys(void **state) {
         assert_false(shm_cover_has_key(&f->arena, some, &cover, "ab", 2));
 }
 
+/* Another object, prefixes without an end, and more of them than there can be. */
+static void test_cover_damaged(void **state) {
+        const size_t size = SHM_COVER_PREFIXES_MAX + 1;
+        Fixture *f = *state;
+        uint64_t handle;
+        ShmCover cover;
+        void *object;
+
+        assert_int_equal(
+                shm_object_alloc(&f->actor, sizeof(cover) + size, SHM_EPOCH_CURRENT, NULL, &handle, &object),
+                0);
+        memset(object, 0, sizeof(cover) + size);
+        assert_int_equal(shm_cover_load(&f->arena, handle, &cover), -ENOENT);
+        shm_cover_init(object, handle, 7, size);
+        assert_int_equal(shm_cover_load(&f->arena, handle, &cover), 0);
+        assert_false(shm_cover_has_key(&f->arena, handle, &cover, "ab", 2));
+        shm_cover_init(object, handle, 7, 2);
+        memcpy((ShmCover *) object + 1, "abc", 3);
+        assert_int_equal(shm_cover_load(&f->arena, handle, &cover), 0);
+        assert_true(shm_cover_has_key(&f->arena, handle, &cover, "a", 1));
+        assert_false(shm_cover_has_key(&f->arena, handle, &cover, "b", 1));
+}
+
 static ShmMapKey key_of(Fixture *f) {
         return (ShmMapKey){ "key", 3, shm_hash(&f->arena, "key", 3) };
 }
@@ -175,6 +198,7 @@ int main(void) {
                 cmocka_unit_test(test_cover_holds_by_both_clocks),
                 cmocka_unit_test_setup_teardown(test_cover_moves, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cover_has_keys, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_cover_damaged, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_fulfil_counts_from_the_claim, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_fulfil_of_a_claim_that_is_over, setup, teardown),
         };

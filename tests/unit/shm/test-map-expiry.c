@@ -178,6 +178,39 @@ static void test_touch(void **state) {
         assert_int_equal(totals(f).entries, 0);
 }
 
+/* An entry that a touch gives an end, or an earlier one, goes when it is over. */
+static void test_touch_ends(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(put(f, "a", "value", SHM_MAP_TTL_NONE), 0);
+        assert_int_equal(touch(f, "a", 100), 0);
+        clock_ms += 100;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(put(f, "a", "value", 10000), 0);
+        assert_int_equal(touch(f, "a", 100), 0);
+        clock_ms += 100;
+        assert_true(f->arena.header->expiry.first <= clock_ms);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
+/* An end that no entry can have is noted by no pass. */
+static void test_expiry_damaged_end(void **state) {
+        ShmMapKey k = key_of(*state, "a");
+        Fixture *f = *state;
+        ShmTrieCursor c;
+        ShmMapView view;
+
+        assert_int_equal(put(f, "a", "value", 100), 0);
+        assert_int_equal(shm_map_find(&f->trie, &k, &c, &view), 0);
+        assert_true(shm_map_set_end(&view, INT64_MAX));
+        clock_ms += 100;
+        run_pass(f);
+        assert_int_equal(f->arena.header->expiry.first, 0);
+        assert_int_equal(get(f, "a", NULL), 5);
+}
+
 /* 0 is the map's default, the largest number no end, and the largest but one 49 days. */
 static void test_expiry_bounds(void **state) {
         Fixture *f = *state;
@@ -645,6 +678,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_then_put, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_touch, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_touch_ends, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_damaged_end, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_bounds, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_pass, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_put_in_pass, setup, map_teardown),
