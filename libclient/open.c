@@ -94,12 +94,17 @@ static void pool_freep(struct tslab **pool) {
         (void) pool_unref(*pool);
 }
 
-/* Without /proc, as in a chroot, the start time stays 0: not known. */
+/*
+ * Without /proc, as in a chroot, the start time stays 0: not known. A shortage that may pass is an error: nobody would
+ * ever find out that this process died.
+ */
 static int join_private(struct tslab *pool, uint32_t *ret_client) {
         ShmClientInfo info = { .pid = getpid(), .uid = getuid(), .gid = getgid() };
         int r;
 
-        (void) shm_process_start_time(info.pid, &info.start_time);
+        r = shm_process_start_time(info.pid, &info.start_time);
+        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+                return r;
         info.attached_usec = shm_now_usec();
         strncpy(info.comm, program_invocation_short_name, sizeof(info.comm) - 1);
         r = shm_client_add(&pool->arena, &info);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +70,31 @@ static void test_reap(void **state) {
                 assert_int_equal(tslab_free(pool, shared), 0);
         }
         assert_int_equal(fill(pool), n);
+        tslab_close(pool);
+}
+
+/* Attaches with no descriptor left. Where that fails, it attaches with one. */
+static int hold_without_descriptors(void *userdata) {
+        struct rlimit limit;
+        tslab_handle handle;
+        int fd, r;
+
+        CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        CHECK(fd >= 0);
+        limit.rlim_cur = (rlim_t) fd + 1;
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        r = tslab_alloc(userdata, 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
+        CHECK(r == 0 || r == -EMFILE);
+        close(fd);
+        return hold(userdata);
+}
+
+/* tslab_reap() finds out that the child is dead, though the child had no descriptor when it first attached. */
+static void test_reap_without_descriptors(void **state) {
+        struct tslab *pool = create();
+
+        reap(pool, test_child_start(TEST_FORK, hold_without_descriptors, pool));
         tslab_close(pool);
 }
 
@@ -174,6 +201,7 @@ static void test_reap_control(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_reap),
+                cmocka_unit_test(test_reap_without_descriptors),
                 cmocka_unit_test(test_reap_stopped),
                 cmocka_unit_test(test_reap_control),
         };
