@@ -343,11 +343,16 @@ static int grow_table(void) {
         table = realloc(thread_table, sizeof(*table) + size * sizeof(table->entries[0]));
         if (!table)
                 return -ENOMEM;
+        /* Only the first time may find no memory: from then on the key has room for this thread's value. */
+        r = pthread_setspecific((pthread_key_t) (registry_key - 1), table);
+        if (r && !thread_table) { /* without the key nobody would notice that the thread ends */
+                free(table);
+                return -r;
+        }
         if (!thread_table)
                 table->n = 0;
         table->size = size;
         thread_table = table;
-        r = pthread_setspecific((pthread_key_t) (registry_key - 1), table);
         return -r;
 }
 

@@ -540,22 +540,50 @@ static void test_put_beside_control(void **state) {
         tslab_map_close(map);
 }
 
+static bool setting_fails;
+
+int __real_pthread_setspecific(pthread_key_t key, const void *value);
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
+
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value) {
+        return setting_fails ? ENOMEM : __real_pthread_setspecific(key, value);
+}
+
+static void *begin_without_memory(void *userdata) {
+        tslab_handle handle;
+        bool ok;
+
+        setting_fails = true;
+        ok = tslab_alloc(userdata, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == -ENOMEM;
+        setting_fails = false;
+        ok = tslab_alloc(userdata, 64, TSLAB_EPOCH_CURRENT, &handle, NULL) == 0 && ok;
+        ok = tslab_free(userdata, handle) == 0 && ok;
+        return ok ? NULL : userdata;
+}
+
+/* The C library may have no memory for the thread's value of the key by which its end is noticed. */
+static void test_thread_ends_after_key_failed(void **state) {
+        struct tslab *pool = *state;
+        pthread_t thread;
+        void *failed;
+
+        assert_int_equal(pthread_create(&thread, NULL, begin_without_memory, pool), 0);
+        assert_int_equal(pthread_join(thread, &failed), 0);
+        assert_null(failed);
+        assert_int_equal(records_used(pool), 1); /* the spare one */
+        assert_int_equal(pool->local->n_entries, 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_records_come_and_go),
-                TEST(test_reap_counts_free_slabs),
-                TEST(test_threads_that_ended_are_counted),
-                TEST(test_records_of_the_dead),
-                TEST(test_control_is_taken),
-                TEST(test_control_over_fork),
-                TEST(test_reap_kept),
-                TEST(test_reap_rolled_back),
-                TEST(test_call_closed),
-                TEST(test_close_frozen),
-                TEST(test_close_beside_control),
-                TEST(test_reap_without_memory),
-                TEST(test_thaw),
+                TEST(test_records_come_and_go),    TEST(test_thread_ends_after_key_failed),
+                TEST(test_reap_counts_free_slabs), TEST(test_threads_that_ended_are_counted),
+                TEST(test_records_of_the_dead),    TEST(test_control_is_taken),
+                TEST(test_control_over_fork),      TEST(test_reap_kept),
+                TEST(test_reap_rolled_back),       TEST(test_call_closed),
+                TEST(test_close_frozen),           TEST(test_close_beside_control),
+                TEST(test_reap_without_memory),    TEST(test_thaw),
                 TEST(test_put_beside_control),
         };
 
