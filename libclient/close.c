@@ -252,6 +252,7 @@ static void leave_blank(struct tslab *pool) {
         if (pool->arena.wake_fd >= 0)
                 close(pool->arena.wake_fd);
         pool->arena.fd = pool->arena.wake_fd = -1;
+        sampler_close(pool);
         pool->call = proto_call_free(pool->call);
         free(pool->path);
         pool->path = NULL;
@@ -282,6 +283,8 @@ void pool_give_up(struct tslab *pool) {
 
         if (pool->local->sampler)
                 (void) sampler_free(pool->local->sampler);
+        else
+                (void) sampler_forget(pool->inherited_sampler); /* this process was forked after the close */
         shm_arena_move(&pool->arena, blank);
         pool->local = &nobody;
         if (base != blank)

@@ -266,12 +266,29 @@ static int offer_samples(struct tslab *pool, const Sampler *s) {
         return proto_call_with_fd(pool->call, &request, s->fd, pool->timeout_usec, &reply);
 }
 
+/* The number goes first: a child that is forked in between closes no other file of that number. */
+static void close_file(Sampler *s) {
+        int fd = s->fd;
+
+        s->fd = -1;
+        shm_compiler_barrier(); /* see above */
+        if (fd >= 0)
+                (void) close(fd);
+}
+
 Sampler *sampler_forget(Sampler *s) {
         if (!s)
                 return NULL;
-        (void) close(s->fd);
+        close_file(s);
         free(s);
         return NULL;
+}
+
+void sampler_close(struct tslab *pool) {
+        if (pool->local->sampler)
+                close_file(pool->local->sampler);
+        else
+                pool->inherited_sampler = sampler_forget(pool->inherited_sampler);
 }
 
 void sampler_begin(struct tslab *pool) {

@@ -13,6 +13,11 @@
 void sampler_begin(struct tslab *pool);
 /* Gives it to a new daemon; under control_lock. */
 void sampler_offer(struct tslab *pool);
+/*
+ * The pool is closed, and no call is left in it: gives up the descriptor, and in a forked child that has not attached
+ * all of its parent's sampler. Threads may still look whether there is one.
+ */
+void sampler_close(struct tslab *pool);
 /* NULL-safe, returns NULL. */
 Sampler *sampler_free(Sampler *sampler);
 /* The same in a forked child for its parent's sampler: the child did not inherit the mapping. */
