@@ -32,7 +32,8 @@ class Cache(BaseCache):
         data = self.serializer.dumps(value)
         if data is None:        # it has logged why
             raise pickle.PicklingError(f'a value of type {type(value).__name__} cannot be pickled')
-        return cast(bytes, data)
+        pickled: bytes = data   # cachelib 0.9 declares it so, other versions do not
+        return pickled
 
     def _loads(self, data: bytes) -> Any:
         return self.serializer.loads(data)
