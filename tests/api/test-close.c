@@ -150,6 +150,8 @@ static void *hammer(void *userdata) {
                 for (int k = 0; k < n; k++) {
                         int s = tslab_free(job->pool, handles[k]);
 
+                        if (s != 0 && s != -EBADF)
+                                fprintf(stderr, "free beside close: %s\n", strerror(-s));
                         CHECK_POINTER(s == 0 || s == -EBADF);
                         CHECK_POINTER(r == 0 || s == -EBADF); /* closed is closed */
                         r = s ?: r;
