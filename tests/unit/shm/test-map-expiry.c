@@ -477,11 +477,11 @@ static void test_add_ttl(void **state) {
         assert_int_equal(value, 2);
 }
 
-/* 10 a second, 5 at once. */
-static int limit(Fixture *f, const char *key, uint32_t cost, uint64_t *ret_wait_ms) {
+static int limit_burst(Fixture *f, const char *key, uint64_t burst_ms, uint64_t cost_ms,
+                       uint64_t *ret_wait_ms) {
         const ShmMapRate rate = {
-                .burst_ns = 500 * SHM_NS_PER_MS,
-                .cost_ns = cost * 100 * SHM_NS_PER_MS,
+                .burst_ns = burst_ms * SHM_NS_PER_MS,
+                .cost_ns = cost_ms * SHM_NS_PER_MS,
                 .epoch = SHM_EPOCH_CURRENT,
         };
         ShmMapKey k = key_of(f, key);
@@ -491,6 +491,11 @@ static int limit(Fixture *f, const char *key, uint32_t cost, uint64_t *ret_wait_
         r = shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns);
         *ret_wait_ms = wait_ns / SHM_NS_PER_MS;
         return r;
+}
+
+/* 10 a second, 5 at once. */
+static int limit(Fixture *f, const char *key, uint32_t cost, uint64_t *ret_wait_ms) {
+        return limit_burst(f, key, 500, cost * 100, ret_wait_ms);
 }
 
 static void test_limit(void **state) {
@@ -530,22 +535,6 @@ static void test_limit(void **state) {
         assert_int_equal(wait_ms, 4100);
         clock_ms += 4100;
         assert_int_equal(limit(f, "a", 1, &wait_ms), 0);
-}
-
-static int limit_burst(Fixture *f, const char *key, uint64_t burst_ms, uint64_t cost_ms,
-                       uint64_t *ret_wait_ms) {
-        const ShmMapRate rate = {
-                .burst_ns = burst_ms * SHM_NS_PER_MS,
-                .cost_ns = cost_ms * SHM_NS_PER_MS,
-                .epoch = SHM_EPOCH_CURRENT,
-        };
-        ShmMapKey k = key_of(f, key);
-        uint64_t wait_ns = 0;
-        int r;
-
-        r = shm_map_limit(&f->actor, &f->trie, &k, &rate, &wait_ns);
-        *ret_wait_ms = wait_ns / SHM_NS_PER_MS;
-        return r;
 }
 
 /* A smaller burst than that with which the bucket became empty: it has enough after the time that is told. */
