@@ -302,11 +302,7 @@ static int remove_key(struct tslab_map *map, const void *key, size_t key_size, u
         ShmMapKey k;
         int r;
 
-        if (map->pool->is_reader)
-                return -EROFS;
-        if (!map_key_init(&k, map, key, key_size))
-                return -ENOENT;
-        r = pool_enter(map->pool, &thread);
+        r = map_begin_change(map, &k, key, key_size, -ENOENT, &thread);
         if (r)
                 return r;
         r = shm_map_delete(&thread->actor, &map->trie, &k, expected);
