@@ -9,8 +9,10 @@ some failures at random, TSLAB_TEST_FULL=1 all.
 
 import array
 import concurrent.futures
+import contextlib
 import errno
 import fcntl
+import math
 import os
 import random
 import re
@@ -24,6 +26,7 @@ import time
 
 SECONDS = 60
 SECONDS_LASTING = 3             # for a daemon that cannot work, as its system calls fail for good
+SECONDS_COUNTED = 1             # until what is open for a moment has been closed
 N_SAMPLED = 50
 TSLABD, TSLABCTL, CLIENT, INJECT = map(os.path.abspath, sys.argv[1:5])
 UNDER_ASAN = b'__asan_init' in open(TSLABD, 'rb').read()
@@ -93,8 +96,13 @@ class Program:
         except subprocess.TimeoutExpired:
             raise Broken(f'{what} hangs') from None
 
-    def n_fds(self):
-        return len(os.listdir(f'/proc/{self.pid}/fd'))
+    def fds(self):
+        """The files of all descriptors, sorted."""
+        names = []
+        for fd in os.listdir(f'/proc/{self.pid}/fd'):
+            with contextlib.suppress(FileNotFoundError):        # closed meanwhile
+                names.append(os.readlink(f'/proc/{self.pid}/fd/{fd}'))
+        return sorted(names)
 
 
 class Client(Program):
@@ -197,6 +205,18 @@ class Pool:
             listener.close()
         if not self.wait_working(lambda: self.pump() or self.is_ready or self.daemon.ended(), 'the daemon starts or ends'):
             self.stop_lasting()
+
+    def count_fds(self, n_max):
+        """The descriptors that stay open in the daemon. A check of the store has some open until the manager hears it."""
+        result = math.inf
+        end = time.monotonic() + (SECONDS if n_max is not None else SECONDS_COUNTED)
+        while result > (n_max or 0) and time.monotonic() < end and not self.daemon.ended():
+            self.pump()
+            time.sleep(0.003)
+            result = min(result, len(self.daemon.fds()))
+        need(n_max is None or result <= n_max or self.daemon.ended(),
+             f'more than {n_max} descriptors stay open: {self.daemon.fds()}')
+        return result
 
     def is_failing(self, calls):
         return self.order and int(self.order.split(':')[0]) in calls
@@ -331,10 +351,7 @@ def serve(pool, client):
 
 def finish(pool, client, n_fds):
     """Nothing is left open, and nothing is lost, as the next daemon and the client see it."""
-    if n_fds is not None and not pool.daemon.ended():
-        wait_until(lambda: pool.daemon.ended() or pool.daemon.n_fds() <= n_fds,
-                   f'{pool.daemon.n_fds()} descriptors, not {n_fds}, are open')
-    result = pool.daemon.n_fds() if not pool.daemon.ended() else 0
+    result = 0 if pool.daemon.ended() else pool.count_fds(n_fds)
     pool.stop()
     pool.succeed(client)
     if client.do('verify'):         # the client may not even be attached
