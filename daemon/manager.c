@@ -34,6 +34,8 @@ struct Manager {
         Pool pool;
         sd_event_source *sigterm, *sigint, *sighup, *sigusr1;
         sd_event_source *tick; /* once a second */
+        sd_event_source *watchdog; /* NULL: the service manager expects no sign of life */
+        uint64_t watchdog_usec; /* without a sign of life for so long, it kills the daemon */
         Passed passed;
         Store store;
         ArenaOrigin origin;
@@ -168,6 +170,15 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
 
+/* Instead of sd_event_set_watchdog(), which waits where the service manager does not read its socket. */
+static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *manager = userdata;
+
+        if (notify_has_room())
+                (void) sd_notify(false, "WATCHDOG=1");
+        return sd_event_source_set_time_relative(source, manager->watchdog_usec / 2);
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Manager *manager = userdata;
 
@@ -224,6 +235,16 @@ static int watch_signals(Manager *manager) {
         return r;
 }
 
+static int open_watchdog(Manager *manager) {
+        int r = sd_watchdog_enabled(false, &manager->watchdog_usec);
+
+        if (r <= 0)
+                return r;
+        r = sd_event_add_time_relative(manager->pool.event, &manager->watchdog, CLOCK_MONOTONIC, 0,
+                                       manager->watchdog_usec / 8, on_watchdog, manager);
+        return r < 0 ? r : sd_event_source_set_enabled(manager->watchdog, SD_EVENT_ON);
+}
+
 static int open_loop(Manager *manager) {
         int r;
 
@@ -243,8 +264,7 @@ static int open_loop(Manager *manager) {
         r = sessions_init(&manager->sessions, &manager->pool);
         if (r < 0)
                 return r;
-        r = sd_event_set_watchdog(manager->pool.event, true);
-        return r < 0 ? r : 0;
+        return open_watchdog(manager);
 }
 
 /* A session takes three descriptors, and the default soft limit is 1024. */
@@ -384,6 +404,7 @@ Manager *manager_free(Manager *manager) {
         store_deinit(&manager->store);
         arena_origin_deinit(&manager->origin);
         passed_deinit(&manager->passed);
+        (void) sd_event_source_disable_unref(manager->watchdog);
         (void) sd_event_source_disable_unref(manager->tick);
         (void) sd_event_source_disable_unref(manager->sigusr1);
         (void) sd_event_source_disable_unref(manager->sighup);

@@ -26,6 +26,18 @@ def fill(path):
             pass
 
 
+def count_signs_of_life(manager, seconds):
+    n = 0
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        manager.settimeout(left)
+        try:
+            n += manager.recv(4096) == b'WATCHDOG=1'
+        except TimeoutError:
+            pass
+    return n
+
+
 def answers(environment):
     return subprocess.run([TSLABCTL, 'status', '--check'], env=environment, timeout=SECONDS, check=False,
                           capture_output=True).returncode == 0
@@ -38,9 +50,12 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
-def try_daemon(environment, path, log):
+def try_daemon(environment, path, log, manager=None):
+    """`manager`: it reads its socket for a while."""
     with subprocess.Popen([TSLABD, '--size=16M'], env=environment, stderr=log) as daemon:
         try:
+            if manager:
+                assert 4 <= count_signs_of_life(manager, 2.5) <= 7
             wait_for(lambda: answers(environment))
             fill(path)
             for _ in range(4):                      # ticks, which tell the state and check systemd's store
@@ -60,9 +75,10 @@ def main():
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         path = f'{folder}/notify'
         manager.bind(path)
-        environment = {**os.environ, 'TSLAB_RUNTIME_DIR': folder, 'MEMORY_PRESSURE_WATCH': '/dev/null', 'NOTIFY_SOCKET': path}
-        try_daemon(environment, path, log)          # it is full later
-        try_daemon(environment, path, log)          # it is full as the daemon starts
+        environment = {**os.environ, 'TSLAB_RUNTIME_DIR': folder, 'MEMORY_PRESSURE_WATCH': '/dev/null', 'NOTIFY_SOCKET': path,
+                       'WATCHDOG_USEC': '1000000'}
+        try_daemon(environment, path, log, manager)     # it is full later
+        try_daemon(environment, path, log)              # it is full as the daemon starts
         log.seek(0)
         text = log.read().decode()
         assert text.count('does not read its socket') == 2, text    # once for each
