@@ -137,8 +137,7 @@ static void update_status(Manager *manager) {
                 return;
         manager->n_stood = task_n_stood(manager->pool.tasks);
         memcpy(manager->status, status, sizeof(status));
-        if (notify_has_room())
-                (void) sd_notifyf(false, "STATUS=%s", status);
+        (void) notify_now("STATUS=%s", status);
 }
 
 /* Until systemd is told, it waits, and then kills the daemon. */
@@ -146,7 +145,7 @@ static void tell_ready(Manager *manager) {
         int r = notify_send("READY=1");
 
         manager->told_ready = r >= 0;
-        if (r < 0 && r != -EAGAIN) /* which notify_wait() has told */
+        if (r < 0 && r != -EAGAIN) /* which notify_send() has told */
                 log_error(LOG_WARNING, r, "could not tell systemd that pool %s is ready; trying again",
                           manager->pool.options->pool);
 }
@@ -174,8 +173,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
-        if (notify_has_room())
-                (void) sd_notify(false, "WATCHDOG=1");
+        (void) notify_now("WATCHDOG=1");
         return sd_event_source_set_time_relative(source, manager->watchdog_usec / 2);
 }
 

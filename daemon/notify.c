@@ -1,69 +1,128 @@
 #include "daemon/notify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "proto/cleanup.h"
+#include "proto/socket.h"
 
+#define TEXT_SIZE 1024
 #define WAIT_MSEC 1000
 
 static bool is_mute; /* it had no room after a wait, and has had none since */
 
-/* A socket that is connected to the manager's; poll() tells whether that one has room. -1: it cannot be told. */
-static int connect_manager(void) {
+/* 1: *ret_fd is a socket that is connected to the manager's. 0: there is no manager. */
+static int connect_manager(int *ret_fd) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_(proto_closep) int fd = -1;
         const char *path = getenv("NOTIFY_SOCKET");
         size_t n = path ? strlen(path) : 0;
-        int fd;
 
+        if (!path)
+                return 0;
         if (n < 2 || n >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
-                return -1;
+                return -EINVAL;
         memcpy(address.sun_path, path, n);
         if (path[0] == '@')
                 address.sun_path[0] = 0;
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return -1;
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         n += offsetof(struct sockaddr_un, sun_path);
-        return connect(fd, (const struct sockaddr *) &address, (socklen_t) n) == 0 ? fd : proto_close(fd);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, (socklen_t) n) < 0)
+                return -errno;
+        *ret_fd = proto_steal_fd(&fd);
+        return 1;
 }
 
-static bool wait_for_room(int msec) {
-        int fd = connect_manager();
-        bool has_room;
-
-        if (fd < 0)
-                return true; /* sd_notify() says what is wrong */
-        has_room = poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, msec) != 0;
-        (void) proto_close(fd);
-        return has_room;
+static int result_of_send(int outcome) {
+        switch (outcome) {
+        case 0:
+                return 1;
+        case PROTO_E_AGAIN:
+                return -EAGAIN;
+        case PROTO_E_CLOSED:
+                return -ECONNREFUSED;
+        case PROTO_E_OVERSIZED:
+                return -EMSGSIZE;
+        default:
+                return outcome;
+        }
 }
 
-bool notify_has_room(void) {
-        return wait_for_room(0);
+/* `fd`: goes with it; -1: none. */
+static int send_message(int msec, int fd, const char *format, va_list arguments) {
+        _cleanup_(proto_closep) int manager = -1;
+        char text[TEXT_SIZE];
+        int r = connect_manager(&manager);
+
+        if (r <= 0)
+                return r;
+        (void) vsnprintf(text, sizeof(text), format, arguments);
+        if (msec > 0)
+                (void) poll(&(struct pollfd){ .fd = manager, .events = POLLOUT }, 1, msec);
+        return result_of_send(proto_send(manager, text, strlen(text), &fd, fd >= 0, NULL));
 }
 
-bool notify_wait(void) {
+static int send_after_wait(int fd, const char *format, va_list arguments) {
         bool was_mute = is_mute;
+        int r = send_message(was_mute ? 0 : WAIT_MSEC, fd, format, arguments);
 
-        is_mute = !wait_for_room(was_mute ? 0 : WAIT_MSEC);
+        is_mute = r == -EAGAIN;
         if (is_mute && !was_mute)
                 log_line(LOG_WARNING,
                          "the service manager does not read its socket (NOTIFY_SOCKET): it is told nothing");
-        return !is_mute;
+        return r;
 }
 
-int notify_send(const char *text) {
-        return notify_wait() ? sd_notify(false, text) : -EAGAIN;
+int notify_now(const char *format, ...) {
+        va_list arguments;
+        int r;
+
+        va_start(arguments, format);
+        r = send_message(0, -1, format, arguments);
+        va_end(arguments);
+        return r;
 }
 
-int notify_send_fd(const char *text, int fd) {
-        return notify_wait() ? sd_pid_notify_with_fds(0, false, text, &fd, 1) : -EAGAIN;
+int notify_send(const char *format, ...) {
+        va_list arguments;
+        int r;
+
+        va_start(arguments, format);
+        r = send_after_wait(-1, format, arguments);
+        va_end(arguments);
+        return r;
+}
+
+int notify_send_fd(int fd, const char *format, ...) {
+        va_list arguments;
+        int r;
+
+        va_start(arguments, format);
+        r = send_after_wait(fd, format, arguments);
+        va_end(arguments);
+        return r;
+}
+
+int notify_send_pipe(const char *text) {
+        int ends[2], r;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -1;
+        r = notify_send_fd(ends[1], "%s", text);
+        (void) proto_close(ends[1]);
+        return r > 0 ? ends[0] : proto_close(ends[0]);
+}
+
+bool notify_pipe_is_closed(int fd, int msec) {
+        return poll(&(struct pollfd){ .fd = fd }, 1, msec) > 0;
 }

@@ -1,15 +1,19 @@
 #pragma once
 /*
- * Messages to systemd, or another service manager (sd_notify(3)). A manager that reads nothing, but keeps its socket
- * open, delays the daemon by a second, once: sd_notify() would wait for ever.
+ * Messages to systemd, or another service manager. A manager that reads nothing, but keeps its socket open, delays the
+ * daemon by a second, once: sd_notify(3) would wait for ever.
+ *
+ * Results: 1; 0: there is no manager; negative errno. -EAGAIN: its socket has no room, which is logged.
  */
 #include <stdbool.h>
 
-/* For a message that is sent anew later, such as STATUS=: false: the socket has no room for it now. */
-bool notify_has_room(void);
-/* For all others: waits a second for room, but not again before there was room. False: there is none. */
-bool notify_wait(void);
+/* For a message that is sent anew later, such as STATUS=. Does not wait, nor log. */
+int notify_now(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+/* For all others: waits a second for room, but not again before there was room. */
+int notify_send(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+int notify_send_fd(int fd, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
-/* These wait as notify_wait() does. Results of sd_notify(3); -EAGAIN: there is no room. */
-int notify_send(const char *text);
-int notify_send_fd(const char *text, int fd);
+/* Returns an end of a pipe, which shows when the manager closes the other one. -1: it was not sent. */
+int notify_send_pipe(const char *text);
+/* Waits for that at most so long. */
+bool notify_pipe_is_closed(int fd, int msec);

@@ -1,7 +1,6 @@
 #include "daemon/reload.h"
 
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #include "daemon/last-good.h"
 #include "daemon/log.h"
@@ -54,9 +53,7 @@ void reload(Pool *pool) {
         Options options;
         int r;
 
-        if (notify_wait())
-                (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
-                                  (unsigned long long) proto_now_usec());
+        (void) notify_send("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) proto_now_usec());
         r = pool->options->load(&options, why);
         if (r == 0) {
                 apply_options(pool, &options);

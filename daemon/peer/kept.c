@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #include "daemon/log.h"
 #include "daemon/notify.h"
@@ -11,11 +10,8 @@
 
 /* FDPOLL=0: or systemd would drop the pidfd of a process that has ended, and the next daemon would know nothing. */
 void kept_add(uint32_t mark, int pidfd) {
-        char text[64];
-        int r;
+        int r = notify_send_fd(pidfd, "FDSTORE=1\nFDNAME=" PREFIX "%08x\nFDPOLL=0", mark);
 
-        (void) snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=" PREFIX "%08x\nFDPOLL=0", mark);
-        r = notify_send_fd(text, pidfd);
         if (r < 0)
                 log_error(
                         LOG_WARNING, r,
@@ -24,8 +20,7 @@ void kept_add(uint32_t mark, int pidfd) {
 }
 
 void kept_remove(uint32_t mark) {
-        if (notify_wait())
-                (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=" PREFIX "%08x", mark);
+        (void) notify_send("FDSTOREREMOVE=1\nFDNAME=" PREFIX "%08x", mark);
 }
 
 bool kept_parse(const char *name, uint32_t *ret_mark) {

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -135,11 +134,8 @@ static void look_at_wait(StandIn *s, uint64_t begin) {
                         "the daemon waits for the lock of the pool's memory, and only answers questions until it "
                         "has it: %s",
                         s->wait.cause);
-        if (notify_has_room())
-                (void) sd_notifyf(
-                        false,
-                        "WATCHDOG=1\nSTATUS=pool %s: has waited for %llu s for the lock of its memory: %s",
-                        s->pool.options->pool, (unsigned long long) s->wait.seconds, s->wait.cause);
+        (void) notify_now("WATCHDOG=1\nSTATUS=pool %s: has waited for %llu s for the lock of its memory: %s",
+                          s->pool.options->pool, (unsigned long long) s->wait.seconds, s->wait.cause);
 }
 
 /* False: the loop goes on. */

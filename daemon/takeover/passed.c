@@ -1,8 +1,6 @@
 #include "daemon/takeover/passed.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,9 +13,8 @@
 #include "daemon/peer/identity.h"
 #include "daemon/peer/kept.h"
 #include "proto/cleanup.h"
-#include "proto/deadline.h"
 
-#define STORE_USEC (5 * PROTO_USEC_PER_SEC)
+#define STORE_MSEC 5000
 
 static void free_names(char ***names) {
         for (char **name = *names; name && *name; name++)
@@ -136,42 +133,41 @@ void passed_drop_clients(Passed *passed) {
         }
 }
 
-static int store_descriptor(const char *text, int fd) {
-        int r = notify_send_fd(text, fd);
+/* Until systemd has read all that it was told. */
+static bool wait_for_systemd(void) {
+        _cleanup_(proto_closep) int barrier = notify_send_pipe("BARRIER=1");
 
-        return r > 0 && notify_wait() ? sd_notify_barrier(false, STORE_USEC) : r;
+        return barrier >= 0 && notify_pipe_is_closed(barrier, STORE_MSEC);
 }
 
 /* systemd never says that it refuses a descriptor, but closes it, which the other end of a pipe shows. */
 void passed_check_store(void) {
-        int ends[2], r;
+        _cleanup_(proto_closep) int probe = notify_send_pipe(PASSED_TEXT(PASSED_PROBE));
 
-        if (pipe2(ends, O_CLOEXEC) < 0)
+        if (probe < 0)
                 return;
-        r = store_descriptor(PASSED_TEXT(PASSED_PROBE), ends[1]);
-        (void) proto_close(ends[1]);
-        if (r > 0 && poll(&(struct pollfd){ .fd = ends[0] }, 1, 0) > 0)
+        if (wait_for_systemd() && notify_pipe_is_closed(probe, 0))
                 log_fields(
                         LOG_WARNING, (LogFields){ .message = MESSAGE_NOT_KEPT },
                         "systemd does not keep the memory of the pool, which is lost when the daemon ends: "
                         "raise FileDescriptorStoreMax= of the unit, then 'systemctl daemon-reload'");
         passed_remove(PASSED_PROBE);
-        (void) proto_close(ends[0]);
 }
 
 bool passed_send_arena(int fd) {
-        return notify_send_fd(PASSED_TEXT(PASSED_ARENA), fd) > 0;
+        return notify_send_fd(fd, PASSED_TEXT(PASSED_ARENA)) > 0;
 }
 
 void passed_store_arena(int fd) {
-        int r = store_descriptor(PASSED_TEXT(PASSED_ARENA), fd);
+        int r = notify_send_fd(fd, PASSED_TEXT(PASSED_ARENA));
 
+        if (r > 0 && !wait_for_systemd())
+                r = -ETIMEDOUT;
         if (r < 0)
                 log_error(LOG_WARNING, r,
                           "could not store the memory in systemd: the pool will not survive a restart");
 }
 
 void passed_remove(const char *name) {
-        if (notify_wait())
-                (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+        (void) notify_send("FDSTOREREMOVE=1\nFDNAME=%s", name);
 }

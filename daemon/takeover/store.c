@@ -1,9 +1,5 @@
 #include "daemon/takeover/store.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/notify.h"
@@ -17,21 +13,6 @@
 /* Not at each check: systemd logs a line for each descriptor that it refuses. */
 #define OUST_AGAIN_USEC (3600 * PROTO_USEC_PER_SEC)
 
-/* Returns the end of a pipe that shows when systemd closes the other one. -1: there is none. */
-static int send_pipe(const char *text) {
-        int ends[2], r;
-
-        if (pipe2(ends, O_CLOEXEC) < 0)
-                return -1;
-        r = notify_send_fd(text, ends[1]);
-        (void) proto_close(ends[1]);
-        return r > 0 ? ends[0] : proto_close(ends[0]);
-}
-
-static bool is_closed_by_systemd(int fd) {
-        return poll(&(struct pollfd){ .fd = fd }, 1, 0) > 0;
-}
-
 static void end_check(Store *store) {
         passed_remove(PASSED_PROBE);
         store->probe = proto_close(store->probe);
@@ -43,8 +24,8 @@ static void begin_check(Store *store, int arena_fd) {
         store->begun_usec = proto_now_usec();
         if (!passed_send_arena(arena_fd))
                 return;
-        store->probe = send_pipe(PASSED_TEXT(PASSED_PROBE));
-        store->barrier = send_pipe("BARRIER=1");
+        store->probe = notify_send_pipe(PASSED_TEXT(PASSED_PROBE));
+        store->barrier = notify_send_pipe("BARRIER=1");
         if (store->probe < 0 || store->barrier < 0)
                 end_check(store);
 }
@@ -121,9 +102,9 @@ void store_tick(Store *store, const Clients *clients) {
                         begin_check(store, clients->pool->arena.fd);
                 return;
         }
-        if (!is_closed_by_systemd(store->barrier))
+        if (!notify_pipe_is_closed(store->barrier, 0))
                 return; /* it has not read the messages yet */
-        is_full = is_closed_by_systemd(store->probe);
+        is_full = notify_pipe_is_closed(store->probe, 0);
         end_check(store);
         tell_state(store, is_full);
         set_state(store, is_full);
