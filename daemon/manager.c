@@ -56,7 +56,7 @@ struct Manager {
         StandIn *stand_in; /* answers while the loop waits for a page */
         uint64_t n_stood; /* when the status was sent last */
         char status[448];
-        bool told_ready;
+        bool told_ready; /* since the start or the last reload */
 };
 
 /* ---- Connections between the parts */
@@ -140,7 +140,7 @@ static void update_status(Manager *manager) {
         (void) notify_now("STATUS=%s", status);
 }
 
-/* Until systemd is told, it waits, and then kills the daemon. */
+/* Until systemd is told, it waits: for a start, and then it kills the daemon, or for a reload. */
 static void tell_ready(Manager *manager) {
         int r = notify_send("READY=1");
 
@@ -197,6 +197,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         Manager *manager = userdata;
 
         reload(&manager->pool);
+        tell_ready(manager);
         store_check_soon(&manager->store);
         return 0;
 }

@@ -64,5 +64,4 @@ void reload(Pool *pool) {
                            pool->options->trouble);
         }
         options_deinit(&options);
-        (void) notify_send("READY=1");
 }
