@@ -181,7 +181,7 @@ static int watch_hidden_client(ClientWatch *client, Identity *identity) {
         if (client->pidfd < 0) {
                 client->pidfd = proto_steal_fd(&identity->pidfd);
                 client->is_lasting = identity->is_lasting;
-                kept_add(client->mark, client->pidfd);
+                client_watch_keep(client);
         }
         r = client_watch_death(client);
         if (r < 0)

@@ -142,6 +142,17 @@ static int on_client_wake(sd_event_source *source, int fd, uint32_t revents, voi
         return 0;
 }
 
+void client_watch_keep(ClientWatch *client) {
+        int r = kept_add(client->mark, client->pidfd);
+
+        client->unkept = r < 0;
+        if (r < 0 && r != -EAGAIN) /* which notify_send() has told */
+                log_error(
+                        LOG_WARNING, r,
+                        "could not store the descriptor of a client in systemd; trying again. Until then, after a "
+                        "restart its death shows only once it has connected again");
+}
+
 static int add_entry(ClientWatch *client) {
         const Session *session = client->session;
         ShmClientInfo info = {
@@ -158,7 +169,7 @@ static int add_entry(ClientWatch *client) {
 
         memcpy(info.comm, session->comm, sizeof(info.comm));
         if (client->is_hidden)
-                kept_add(client->mark, client->pidfd);
+                client_watch_keep(client);
         r = shm_client_add(&client->clients->pool->arena, &info);
         if (r < 0 && client->is_hidden)
                 kept_remove(client->mark);

@@ -42,6 +42,7 @@ struct ClientWatch {
         uint64_t scan_usec; /* when the next scan is due, or when the scan under way began; CLOCK_MONOTONIC */
         MapsScan scan;
         int pidfd;
+        bool unkept; /* systemd may not have its pidfd, and gets it: see daemon/takeover/store.h */
         int wake_fd; /* eventfd, the daemon's end */
         sd_event_source *death, *wake;
 };
@@ -51,6 +52,9 @@ unsigned clients_count(const Clients *clients);
 bool clients_allow(const Clients *clients, uid_t uid);
 /* Stops watching; the entries of the arena stay. */
 void clients_clear(Clients *clients);
+
+/* Has systemd keep the pidfd of a hidden client, now or as soon as it reads its socket again. */
+void client_watch_keep(ClientWatch *client);
 
 /*
  * The process of the session becomes a client. Takes the pidfd of its identity when it succeeds. -ENOSPC: the table is

@@ -3,20 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/log.h"
 #include "daemon/notify.h"
 
 #define PREFIX "client-"
 
 /* FDPOLL=0: or systemd would drop the pidfd of a process that has ended, and the next daemon would know nothing. */
-void kept_add(uint32_t mark, int pidfd) {
-        int r = notify_send_fd(pidfd, "FDSTORE=1\nFDNAME=" PREFIX "%08x\nFDPOLL=0", mark);
-
-        if (r < 0)
-                log_error(
-                        LOG_WARNING, r,
-                        "could not store the descriptor of a client in systemd: after a restart its death shows "
-                        "only once it has connected again");
+int kept_add(uint32_t mark, int pidfd) {
+        return notify_send_fd(pidfd, "FDSTORE=1\nFDNAME=" PREFIX "%08x\nFDPOLL=0", mark);
 }
 
 void kept_remove(uint32_t mark) {

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void kept_add(uint32_t mark, int pidfd);
+/* Twice is once. Results: as of notify_send(). */
+int kept_add(uint32_t mark, int pidfd);
 void kept_remove(uint32_t mark);
 /* Whether it is the name of such a descriptor. */
 bool kept_parse(const char *name, uint32_t *ret_mark);

@@ -30,32 +30,32 @@ static void begin_check(Store *store, int arena_fd) {
                 end_check(store);
 }
 
-static void oust_client(const ClientWatch *client) {
+static int oust_client(const ClientWatch *client) {
         kept_remove(client->mark);
         (void) passed_send_arena(client->clients->pool->arena.fd);
-        kept_add(client->mark, client->pidfd);
+        return kept_add(client->mark, client->pidfd);
 }
 
-static void return_client(const ClientWatch *client) {
-        kept_add(client->mark, client->pidfd);
+static int return_client(const ClientWatch *client) {
+        return kept_add(client->mark, client->pidfd);
 }
 
-/* Goes on with the clients that have pidfds in the store, or should have. True: those were all. */
-static bool visit_clients(Store *store, const Clients *clients, void (*visit)(const ClientWatch *client)) {
-        const ClientWatch *client = clients->first;
-        uint32_t n = 0;
+static void mark_all_unkept(const Clients *clients) {
+        for (ClientWatch *client = clients->first; client; client = client->next)
+                client->unkept = client->is_hidden;
+}
 
-        for (uint32_t i = 0; client && i < store->n_visited; i++)
-                client = client->next;
-        for (; client && n < CLIENTS_MAX; client = client->next, store->n_visited++) {
-                if (!client->is_hidden || client->pidfd < 0)
+/* Goes on with the clients whose pidfds systemd may not have. False: there is none. */
+static bool visit_unkept(const Clients *clients, int (*visit)(const ClientWatch *client)) {
+        unsigned n = 0;
+
+        for (ClientWatch *client = clients->first; client && n < CLIENTS_MAX; client = client->next) {
+                if (!client->unkept || client->pidfd < 0)
                         continue;
-                visit(client);
+                client->unkept = visit(client) < 0;
                 n++;
         }
-        if (!client)
-                store->n_visited = 0;
-        return !client;
+        return n > 0;
 }
 
 /*
@@ -65,20 +65,21 @@ static bool visit_clients(Store *store, const Clients *clients, void (*visit)(co
 static void oust_clients(Store *store, const Clients *clients) {
         uint64_t now = proto_now_usec();
 
-        if (store->ousted_usec != 0 && now - store->ousted_usec < OUST_AGAIN_USEC)
+        if (visit_unkept(clients, oust_client) || now < store->oust_usec)
                 return;
-        store->ousted_usec = visit_clients(store, clients, oust_client) ? now : 0;
+        store->oust_usec = now + OUST_AGAIN_USEC;
+        mark_all_unkept(clients);
+        (void) visit_unkept(clients, oust_client);
 }
 
-static void set_state(Store *store, bool is_full) {
+static void set_state(Store *store, const Clients *clients, bool is_full) {
         bool was_full = store->state == STORE_FULL;
 
         store->state = is_full ? STORE_FULL : STORE_ROOM;
         if (is_full == was_full)
                 return;
-        store->returning = was_full;
-        store->n_visited = 0;
-        store->ousted_usec = 0;
+        store->oust_usec = proto_now_usec() + OUST_AGAIN_USEC;
+        mark_all_unkept(clients);
 }
 
 static void tell_state(const Store *store, bool is_full) {
@@ -95,8 +96,8 @@ static void tell_state(const Store *store, bool is_full) {
 void store_tick(Store *store, const Clients *clients) {
         bool is_full;
 
-        if (store->returning)
-                store->returning = !visit_clients(store, clients, return_client);
+        if (store->state != STORE_FULL)
+                (void) visit_unkept(clients, return_client);
         if (store->barrier < 0) {
                 if (store->begun_usec == 0 || proto_now_usec() - store->begun_usec >= CHECK_USEC)
                         begin_check(store, clients->pool->arena.fd);
@@ -107,14 +108,14 @@ void store_tick(Store *store, const Clients *clients) {
         is_full = notify_pipe_is_closed(store->probe, 0);
         end_check(store);
         tell_state(store, is_full);
-        set_state(store, is_full);
+        set_state(store, clients, is_full);
         if (is_full)
                 oust_clients(store, clients);
 }
 
 void store_check_soon(Store *store) {
         store->begun_usec = 0;
-        store->ousted_usec = 0;
+        store->oust_usec = 0;
 }
 
 void store_deinit(Store *store) {

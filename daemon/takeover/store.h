@@ -2,7 +2,8 @@
 /*
  * Whether systemd still keeps the memory of the pool. After a 'systemctl daemon-reload' with a lower
  * FileDescriptorStoreMax= it drops descriptors beyond that, which may include the memory, and tells nobody. So the
- * daemon hands the memory over again from time to time: that changes nothing where systemd has it. Without systemd
+ * daemon hands the memory over again from time to time: that changes nothing where systemd has it. The same goes for
+ * the pidfds of clients that systemd may not have, since there was no room in its store or its socket. Without systemd
  * these functions do nothing.
  */
 #include <stdbool.h>
@@ -14,10 +15,7 @@ typedef struct Store {
         enum { STORE_UNKNOWN, STORE_ROOM, STORE_FULL } state; /* as the last check found it */
         int probe, barrier; /* pipes whose other ends systemd has, or has closed; -1: no check is under way */
         uint64_t begun_usec; /* the last check; 0: one is due */
-        uint32_t
-                n_visited; /* clients that had to give way to the memory, or came back since there is room again */
-        bool returning; /* their pidfds go back, since there is room again */
-        uint64_t ousted_usec; /* when all clients had given way; 0: not yet, or they are to do so again */
+        uint64_t oust_usec; /* all clients may have to give way to the memory again from then on */
 } Store;
 
 #define STORE_INIT ((Store){ .probe = -1, .barrier = -1 })

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/peer/kept.h"
 #include "daemon/takeover/passed.h"
 #include "tests/util/test.h"
@@ -223,6 +224,60 @@ static void test_full_store(void **state) {
         close(pool.arena.fd);
 }
 
+/* A client that leaves while others go back moves the list, and costs no other client its place. */
+static void test_leave_while_returning(void **state) {
+        Store store = STORE_INIT;
+        FakeStore fake;
+        Clients clients;
+
+        (void) state;
+        open_clients(&clients);
+        open_fake(&fake, N_CLIENTS + 2);
+        for (const ClientWatch *client = clients.first; client; client = client->next)
+                kept_add(client->mark, client->pidfd);
+        set_max(&fake, 3);
+        for (unsigned i = 0; i < 4; i++)
+                (void) look(&fake, &store, &clients);
+        set_max(&fake, N_CLIENTS + 2);
+        (void) look(&fake, &store, &clients);
+        for (unsigned i = 0; i < 3; i++) {
+                kept_remove(clients.first->mark);
+                clients.first = clients.first->next;
+                store_tick(&store, &clients);
+        }
+        assert_int_equal(sd_notify_barrier(0, TIMEOUT_USEC), 1);
+        assert_int_equal(n_kept(&fake), N_CLIENTS - 3 + 1);
+        store_deinit(&store);
+        close_fake(&fake);
+        close(pool.arena.fd);
+}
+
+/* A client that came while systemd read nothing is kept once it reads again. */
+static void test_attach_unheard(void **state) {
+        Store store = STORE_INIT;
+        FakeStore fake;
+        Clients clients;
+
+        (void) state;
+        open_clients(&clients);
+        open_fake(&fake, N_CLIENTS + 2);
+        (void) pthread_mutex_lock(&fake.lock);
+        while (notify_now("X=1") > 0)
+                ;
+        for (ClientWatch *client = clients.first; client; client = client->next)
+                client_watch_keep(client);
+        for (unsigned i = 0; i < 3; i++)
+                store_tick(&store, &clients);
+        (void) pthread_mutex_unlock(&fake.lock);
+        assert_int_equal(sd_notify_barrier(0, TIMEOUT_USEC), 1);
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(look(&fake, &store, &clients), 0);
+        assert_int_equal(n_kept(&fake), N_CLIENTS + 1);
+        store_deinit(&store);
+        close_fake(&fake);
+        close(pool.arena.fd);
+}
+
 /* A store that never says what it read: no second look begins. */
 static void test_silent_store(void **state) {
         Store store = STORE_INIT;
@@ -260,6 +315,8 @@ static void test_silent_store(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_full_store),
+                cmocka_unit_test(test_leave_while_returning),
+                cmocka_unit_test(test_attach_unheard),
                 cmocka_unit_test(test_silent_store),
         };
 
