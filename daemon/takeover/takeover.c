@@ -282,13 +282,9 @@ void arena_origin_deinit(ArenaOrigin *origin) {
  * before anybody is answered: the log tells who keeps it.
  */
 static void tell_holder(const ShmArena *arena) {
-        char cause[HOLDER_TEXT_SIZE];
-
-        if (shm_record_intent(arena, 0).kind != SHM_INTENT_RUN || holder_leaves_lock(arena))
-                return;
-        holder_describe(arena, cause);
-        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_PAGE_WAIT },
-                   "the daemon cannot begin before it has the lock of the pool's memory: %s", cause);
+        if (shm_record_intent(arena, 0).kind == SHM_INTENT_RUN)
+                (void) holder_leaves_lock(
+                        arena, "the daemon cannot begin before it has the lock of the pool's memory");
 }
 
 int takeover_resume(Clients *clients, Maintainer *maintainer, Trimmer *trimmer, Passed *passed) {

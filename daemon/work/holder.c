@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
+#include "daemon/message-id.h"
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
@@ -167,7 +169,7 @@ static void *take_lock(void *userdata) {
 }
 
 /* The thread of a trial that fails goes on waiting: no signal ends that. */
-bool holder_leaves_lock(const ShmArena *arena) {
+static bool try_lock(const ShmArena *arena) {
         uint64_t until = proto_now_usec() + LOCK_USEC;
         struct timespec at = { .tv_sec = (time_t) (until / PROTO_USEC_PER_SEC),
                                .tv_nsec = (long) (until % PROTO_USEC_PER_SEC * 1000) };
@@ -177,5 +179,15 @@ bool holder_leaves_lock(const ShmArena *arena) {
             pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &at) == 0)
                 return true;
         (void) pthread_detach(thread);
+        return false;
+}
+
+bool holder_leaves_lock(const ShmArena *arena, const char *trouble) {
+        char cause[HOLDER_TEXT_SIZE];
+
+        if (try_lock(arena))
+                return true;
+        holder_describe(arena, cause);
+        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_PAGE_WAIT }, "%s: %s", trouble, cause);
         return false;
 }

@@ -12,5 +12,8 @@
 
 /* A sentence without its full stop. May take some milliseconds for each hundred processes. */
 void holder_describe(const ShmArena *arena, char ret[HOLDER_TEXT_SIZE]);
-/* Whether this process can have the lock, within a second. If not, a thread is left that waits for it. */
-bool holder_leaves_lock(const ShmArena *arena);
+/*
+ * Whether this process can have the lock, within a second. If not, a thread is left that waits for it, and the log has
+ * `trouble`, which tells what waits for the lock, and the process.
+ */
+bool holder_leaves_lock(const ShmArena *arena, const char *trouble);

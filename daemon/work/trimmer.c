@@ -181,18 +181,13 @@ void trimmer_tick(Trimmer *trimmer) {
 }
 
 void trimmer_begin(Trimmer *trimmer) {
-        char cause[HOLDER_TEXT_SIZE];
-
         trimmer_tick(trimmer);
-        if (trimmer->pressed && !holder_leaves_lock(&trimmer->pool->arena)) {
-                holder_describe(&trimmer->pool->arena, cause);
-                log_fields(
-                        LOG_WARNING, (LogFields){ .message = MESSAGE_PAGE_WAIT },
-                        "the memory limit of a control group is near, and no memory can be given back before "
-                        "the daemon has the lock of the pool's memory: %s",
-                        cause);
+        if (trimmer->pressed &&
+            !holder_leaves_lock(
+                    &trimmer->pool->arena,
+                    "the memory limit of a control group is near, and no memory can be given back "
+                    "before the daemon has the lock of the pool's memory"))
                 return;
-        }
         while (trimmer->pressed)
                 trim_background(trimmer);
 }

@@ -42,9 +42,9 @@ static void *page_that_never_comes(void) {
         return page;
 }
 
-/* The process that keeps the lock until it is killed. */
-static pid_t start_holder(const DaemonFixture *daemon) {
-        RawClient client;
+/* The process that keeps the lock until it is killed. Without a daemon, it is a child of a client. */
+static pid_t start_holder(const RawPool *pool) {
+        RawClient client = { .arena = pool->client.arena };
         void *page;
         pid_t pid = fork();
 
@@ -52,7 +52,8 @@ static pid_t start_holder(const DaemonFixture *daemon) {
         if (pid != 0)
                 return pid;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        raw_client_open(&client, daemon, PROTO_ROLE_WRITER);
+        if (pool->daemon.pid != 0)
+                raw_client_open(&client, &pool->daemon, PROTO_ROLE_WRITER);
         page = page_that_never_comes();
         if (page)
                 (void) !pwrite(client.arena.fd, page, 16, (off_t) client.arena.size - 4096);
@@ -187,7 +188,7 @@ static void test_page_wait(void **state) {
         make_free_slabs(pool);
         assert_int_equal(page_wait(&pool->daemon, cause, sizeof(cause)), 0);
         committed = committed_size(&pool->daemon);
-        holder = start_holder(&pool->daemon);
+        holder = start_holder(pool);
         WAIT_FOR(is_writing(holder) || waitpid(holder, &status, WNOHANG) == holder);
         if (!is_writing(holder))
                 fuse_end(&fs), skip(); /* no userfaultfd for this process */
@@ -217,6 +218,35 @@ static void test_page_wait(void **state) {
                 assert_int_equal(waitpid(decoy, &status, 0), decoy);
 }
 
+/* The last daemon was killed inside a change of pages, which the next one undoes before it answers. */
+static void test_start_beside_holder(void **state) {
+        RawPool *pool = *state;
+        char from[32], text[8192] = "", expected[64];
+        pid_t holder;
+        int status, log;
+
+        snprintf(from, sizeof(from), "--adopt=%d", (int) getpid());
+        daemon_kill(&pool->daemon);
+        holder = start_holder(pool);
+        WAIT_FOR(is_writing(holder) || waitpid(holder, &status, WNOHANG) == holder);
+        if (!is_writing(holder)) {
+                daemon_restart(&pool->daemon, (const char *[]){ "--size=32M", from, NULL });
+                skip(); /* no userfaultfd for this process */
+        }
+        /* ORDER: rlx; there is no daemon. */
+        shm_store_rlx(&shm_arena_record(&pool->client.arena, 0)->intent_what,
+                      shm_intent_other(SHM_INTENT_RUN, 0, 1));
+        log = daemon_restart_logged(&pool->daemon, (const char *[]){ "--size=32M", from, NULL });
+        assert_true(pread(log, text, sizeof(text) - 1, 0) > 0);
+        snprintf(expected, sizeof(expected), "lock of the pool's memory: process %d (", (int) holder);
+        assert_non_null(strstr(text, expected));
+        assert_non_null(strstr(text, "the daemon cannot begin before"));
+        close(log);
+        assert_int_equal(kill(holder, SIGKILL), 0);
+        assert_int_equal(waitpid(holder, &status, 0), holder);
+        assert_int_equal(ctl_run(&pool->daemon, NULL, "status", "--check"), 0);
+}
+
 static int setup(void **state) {
         *state = raw_pool_open((const char *[]){ "--size=32M", NULL }, N_OBJECTS);
         return 0;
@@ -225,6 +255,7 @@ static int setup(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_page_wait, setup, raw_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_start_beside_holder, setup, raw_pool_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,15 +115,24 @@ void daemon_restart(DaemonFixture *daemon, const char *const *arguments) {
         WAIT_FOR(daemon_answers(daemon));
 }
 
-int daemon_start_logged(DaemonFixture *daemon, const char *const *arguments) {
+static int start_logged(DaemonFixture *daemon, const char *const *arguments,
+                        void (*start)(DaemonFixture *, const char *const *)) {
         int saved = dup(STDERR_FILENO), fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
 
         assert_true(saved >= 0 && fd >= 0);
         assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
-        daemon_start(daemon, arguments);
+        start(daemon, arguments);
         assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
         close(saved);
         return fd;
+}
+
+int daemon_start_logged(DaemonFixture *daemon, const char *const *arguments) {
+        return start_logged(daemon, arguments, daemon_start);
+}
+
+int daemon_restart_logged(DaemonFixture *daemon, const char *const *arguments) {
+        return start_logged(daemon, arguments, daemon_restart);
 }
 
 void daemon_stop(DaemonFixture *daemon) {

@@ -34,6 +34,7 @@ void daemon_hold(const DaemonFixture *daemon);
 void daemon_release(const DaemonFixture *daemon);
 /* Another one in the same directory, after daemon_kill(). */
 void daemon_restart(DaemonFixture *daemon, const char *const *arguments);
+int daemon_restart_logged(DaemonFixture *daemon, const char *const *arguments);
 /* Whether it answers to a hello. */
 bool daemon_answers(const DaemonFixture *daemon);
 
