@@ -3,6 +3,12 @@
  *
  * Purpose: the handshake by which the maintainer may write the caches of another thread.
  *
+ * Kernel facts (5.10 to 6.18): MEMBARRIER_CMD_GLOBAL_EXPEDITED interrupts the processors that are marked as running a
+ *   process that registered. When a thread ends, its processor loses the mark, and does not get it back as long as only
+ *   threads of the same process follow there. The command leaves such a processor out. So shm_membarrier() also waits
+ *   until the stores of other processors have gone out by themselves. MEMBARRIER_CMD_PRIVATE_EXPEDITED goes by the
+ *   threads that run, not by marks, but reaches the caller's own process only.
+ *
  * Invariants
  *   1. `attention` is written by the maintainer alone; apart from the freeze bit it only rises.
  *   2. A thread reads attention after its seq went odd. The maintainer writes attention, issues a membarrier, then
@@ -36,10 +42,20 @@ static int membarrier_call(int command) {
 }
 
 int shm_membarrier(void) {
-        return membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+        int r = membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+
+        if (r == 0)
+                shm_await_stores();
+        return r;
 }
 
+int shm_membarrier_own(void) {
+        return membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+/* Without the first, shm_membarrier_own() fails, and its caller has another way. */
 int shm_membarrier_register(void) {
+        (void) membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
         return membarrier_call(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 }
 
