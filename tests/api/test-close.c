@@ -90,6 +90,8 @@ static int look_up(Job *job, tslab_handle handle) {
         CHECK_HERE(r == -ENOENT);
         CHECK_HERE(tslab_epoch_current(job->pool, &epoch) == 0);
         n = job->map ? tslab_map_get(job->map, "k", 1, bytes, sizeof(bytes), NULL) : 1;
+        if (n != 1 && n != -EIDRM)
+                fprintf(stderr, "get beside close: %zd\n", n);
         CHECK_HERE(n == 1 || n == -EIDRM);
         return 0;
 }
