@@ -141,11 +141,11 @@ static void update_status(Manager *manager) {
 }
 
 /* Until systemd is told, it waits: for a start, and then it kills the daemon, or for a reload. */
-static void tell_ready(Manager *manager) {
+static void tell_ready(Manager *manager, bool again) {
         int r = notify_send("READY=1");
 
         manager->told_ready = r >= 0;
-        if (r < 0 && r != -EAGAIN) /* which notify_send() has told */
+        if (r < 0 && r != -EAGAIN && !again) /* which notify_send() has told */
                 log_error(LOG_WARNING, r, "could not tell systemd that pool %s is ready; trying again",
                           manager->pool.options->pool);
 }
@@ -154,7 +154,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
         if (!manager->told_ready)
-                tell_ready(manager);
+                tell_ready(manager, true);
         sessions_tick(&manager->sessions);
         (void) client_resume_rewatch(&manager->clients, 0);
         client_reaper_tick(manager->client_reaper);
@@ -197,7 +197,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         Manager *manager = userdata;
 
         reload(&manager->pool);
-        tell_ready(manager);
+        tell_ready(manager, false);
         store_check_soon(&manager->store);
         return 0;
 }
@@ -376,7 +376,7 @@ int manager_run(Manager *manager) {
                    listener_path(manager->listener));
         pressure_compare_limit(&manager->pool);
         last_good_save(manager->pool.options);
-        tell_ready(manager);
+        tell_ready(manager, false);
         update_status(manager);
         r = sd_event_loop(manager->pool.event);
         if (r < 0)

@@ -57,6 +57,21 @@ def try_reload(environment, path, log, manager):
             daemon.kill()
 
 
+def try_gone(environment):
+    """The manager is gone for good: one line at the start, and one for each reload."""
+    environment = {**environment, 'NOTIFY_SOCKET': environment['NOTIFY_SOCKET'] + '-gone'}
+    with tempfile.TemporaryFile() as log, subprocess.Popen([TSLABD, '--size=16M'], env=environment, stderr=log) as daemon:
+        try:
+            wait_for(lambda: answers(environment))
+            daemon.send_signal(signal.SIGHUP)
+            time.sleep(3.5)
+        finally:
+            daemon.kill()
+        log.seek(0)
+        text = log.read().decode()
+        assert text.count('could not tell systemd') == 2, text
+
+
 def count_signs_of_life(manager, seconds):
     n = 0
     end = time.monotonic() + seconds
@@ -115,6 +130,7 @@ def main():
         assert text.count('does not read its socket') == 2, text    # once for each
         del environment['WATCHDOG_USEC']
         try_reload(environment, path, log, manager)
+        try_gone(environment)
 
 
 main()
