@@ -6,7 +6,8 @@
  *   2. At most DESCRIPTORS_MAX descriptors wait. While there is not room for all that a message may bring, the loop
  *      receives no message with descriptors; the connection waits.
  *   3. The number of a descriptor stays in use until its file is closed, so closer_holds() tells whether a file that
- *      has this number is one that a thread closes. close() would free the number first.
+ *      has this number is one that a thread closes. close() would free the number first, and is left for numbers
+ *      that are above a lowered RLIMIT_NOFILE: no other file gets these.
  *
  * Who may do what: the loop adds descriptors; the threads take them.
  *
