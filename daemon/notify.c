@@ -14,12 +14,16 @@
 
 #include "daemon/log.h"
 #include "proto/cleanup.h"
+#include "proto/deadline.h"
 #include "proto/socket.h"
 
 #define TEXT_SIZE 1024
-#define WAIT_MSEC 1000
+#define WAIT_USEC PROTO_USEC_PER_SEC
+#define REST_USEC (10 * PROTO_USEC_PER_SEC) /* after a wait, before others may add up to WAIT_USEC again */
 
-static bool is_mute; /* it had no room after a wait, and has had none since */
+static bool is_mute; /* the last message found no room */
+static uint64_t waited_usec; /* since it last had room at once, and the wait before was REST_USEC ago */
+static uint64_t wait_end_usec;
 
 /* 1: *ret_fd is a socket that is connected to the manager's. 0: there is no manager. */
 static int connect_manager(int *ret_fd) {
@@ -58,8 +62,25 @@ static int result_of_send(int outcome) {
         }
 }
 
+/* A manager that is slow, or busy with others, may make each message wait: the waits add up to WAIT_USEC. */
+static void wait_for_room(int manager) {
+        struct pollfd p = { .fd = manager, .events = POLLOUT };
+        uint64_t begin = proto_now_usec();
+
+        if (poll(&p, 1, 0) > 0) {
+                if (begin - wait_end_usec >= REST_USEC)
+                        waited_usec = 0;
+                return;
+        }
+        if (waited_usec >= WAIT_USEC)
+                return;
+        (void) poll(&p, 1, (int) ((WAIT_USEC - waited_usec + 999) / 1000));
+        wait_end_usec = proto_now_usec();
+        waited_usec += wait_end_usec - begin;
+}
+
 /* `fd`: goes with it; -1: none. */
-static int send_message(int msec, int fd, const char *format, va_list arguments) {
+static int send_message(bool waits, int fd, const char *format, va_list arguments) {
         _cleanup_(proto_closep) int manager = -1;
         char text[TEXT_SIZE];
         int r = connect_manager(&manager);
@@ -67,14 +88,14 @@ static int send_message(int msec, int fd, const char *format, va_list arguments)
         if (r <= 0)
                 return r;
         (void) vsnprintf(text, sizeof(text), format, arguments);
-        if (msec > 0)
-                (void) poll(&(struct pollfd){ .fd = manager, .events = POLLOUT }, 1, msec);
+        if (waits)
+                wait_for_room(manager);
         return result_of_send(proto_send(manager, text, strlen(text), &fd, fd >= 0, NULL));
 }
 
 static int send_after_wait(int fd, const char *format, va_list arguments) {
         bool was_mute = is_mute;
-        int r = send_message(was_mute ? 0 : WAIT_MSEC, fd, format, arguments);
+        int r = send_message(true, fd, format, arguments);
 
         is_mute = r == -EAGAIN;
         if (is_mute && !was_mute)
@@ -88,7 +109,7 @@ int notify_now(const char *format, ...) {
         int r;
 
         va_start(arguments, format);
-        r = send_message(0, -1, format, arguments);
+        r = send_message(false, -1, format, arguments);
         va_end(arguments);
         return r;
 }

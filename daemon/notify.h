@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Messages to systemd, or another service manager. A manager that reads nothing, but keeps its socket open, delays the
- * daemon by a second, once: sd_notify(3) would wait for ever.
+ * daemon by a second, once: sd_notify(3) would wait for ever. One that reads slowly does so again after ten seconds.
  *
  * Results: 1; 0: there is no manager; negative errno. -EAGAIN: its socket has no room, which is logged.
  */
@@ -9,7 +9,7 @@
 
 /* For a message that is sent anew later, such as STATUS=. Does not wait, nor log. */
 int notify_now(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
-/* For all others: waits a second for room, but not again before there was room. */
+/* For all others: waits for room, in all a second for messages that follow one another. */
 int notify_send(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
 int notify_send_fd(int fd, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "proto/deadline.h"
 #include "shm/arch/atomic.h"
 #include "tests/util/test.h"
 
 #define N_ROUNDS 1000U
+#define N_SLOW 20U
 
 static int manager = -1;
 
@@ -81,22 +83,49 @@ static void test_last_place(void **state) {
         while (send_other())
                 ;
         assert_int_equal(pthread_create(&thread, NULL, send_others, NULL), 0);
-        /* A wait for room takes a second. */
-        for (uint32_t i = 1; i <= N_ROUNDS && n_full < 10; i++) {
+        for (uint32_t i = 1; i <= N_ROUNDS; i++) {
                 read_one();
                 shm_store_rel(&round_begun, i); /* ORDER: rel, pairs with send_others(). */
                 n_full += notify_send("X=1") == -EAGAIN;
                 while (send_other())
                         ;
         }
-        shm_store_rel(&round_begun, N_ROUNDS); /* ORDER: rel, pairs with send_others(). */
         assert_int_equal(pthread_join(thread, NULL), 0);
         print_message("%u of %u times without room\n", n_full, N_ROUNDS);
         alarm(0);
 }
 
+static uint32_t n_sent;
+
+static void *read_slowly(void *userdata) {
+        (void) userdata;
+        while (shm_load_acq(&n_sent) < N_SLOW) { /* ORDER: acq, pairs with test_slow_manager(). */
+                usleep(200000);
+                read_one();
+        }
+        return NULL;
+}
+
+/* A manager that reads a message from time to time does not delay each of ours. */
+static void test_slow_manager(void **state) {
+        uint64_t begin = proto_now_usec();
+        pthread_t thread;
+
+        (void) state;
+        while (send_other())
+                ;
+        assert_int_equal(pthread_create(&thread, NULL, read_slowly, NULL), 0);
+        for (uint32_t i = 1; i <= N_SLOW; i++) {
+                (void) notify_send("X=1");
+                shm_store_rel(&n_sent, i); /* ORDER: rel, pairs with read_slowly(). */
+        }
+        assert_true(proto_now_usec() - begin < 2 * PROTO_USEC_PER_SEC);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_slow_manager, open_manager, close_manager),
                 cmocka_unit_test_setup_teardown(test_last_place, open_manager, close_manager),
         };
 
