@@ -135,9 +135,10 @@ static void update_status(Manager *manager) {
                 *trouble ? "; the settings are bad, and not in use: " : "", trouble);
         if (!strcmp(status, manager->status) && manager->n_stood == task_n_stood(manager->pool.tasks))
                 return;
+        if (notify_now("STATUS=%s", status) < 0)
+                return; /* the next tick tries again */
         manager->n_stood = task_n_stood(manager->pool.tasks);
         memcpy(manager->status, status, sizeof(status));
-        (void) notify_now("STATUS=%s", status);
 }
 
 /* Until systemd is told, it waits: for a start, and then it kills the daemon, or for a reload. */
@@ -169,12 +170,15 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
 
-/* Instead of sd_event_set_watchdog(), which waits where the service manager does not read its socket. */
+/*
+ * Instead of sd_event_set_watchdog(), which waits where the service manager does not read its socket. If it is only
+ * slow, the next regular message would come too late.
+ */
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
+        bool sent = notify_now("WATCHDOG=1") >= 0;
 
-        (void) notify_now("WATCHDOG=1");
-        return sd_event_source_set_time_relative(source, manager->watchdog_usec / 2);
+        return sd_event_source_set_time_relative(source, manager->watchdog_usec / (sent ? 2 : 16));
 }
 
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {

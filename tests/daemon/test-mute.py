@@ -57,6 +57,38 @@ def try_reload(environment, path, log, manager):
             daemon.kill()
 
 
+def try_short(environment, path, log, manager):
+    """There is no room for a while only: the sign of life that was due meanwhile comes before systemd would kill the
+    daemon, and the state that changed meanwhile is told, too.
+    """
+    environment = {**environment, 'WATCHDOG_USEC': '4000000'}
+    read_all(manager)
+    with subprocess.Popen([TSLABD, '--size=16M'], env=environment, stderr=log) as daemon, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        try:
+            wait_for(lambda: answers(environment))
+            read_all(manager)
+            while count_signs_of_life(manager, 0.1) == 0:
+                pass
+            end = time.monotonic() + 3.8
+            fill(path)
+            connection.connect(environment['TSLAB_RUNTIME_DIR'] + '/default.sock')
+            time.sleep(2.7)
+            texts = read_all(manager)
+            assert not any(b', 1 connections' in text for text in texts), texts
+            texts = []
+            while (left := end - time.monotonic()) > 0:
+                manager.settimeout(left)
+                try:
+                    texts.append(manager.recv(4096))
+                except TimeoutError:
+                    pass
+            assert b'WATCHDOG=1' in texts, texts
+            assert any(b', 1 connections' in text for text in texts), texts
+        finally:
+            daemon.kill()
+
+
 def try_gone(environment):
     """The manager is gone for good: one line at the start, and one for each reload."""
     environment = {**environment, 'NOTIFY_SOCKET': environment['NOTIFY_SOCKET'] + '-gone'}
@@ -130,6 +162,7 @@ def main():
         assert text.count('does not read its socket') == 2, text    # once for each
         del environment['WATCHDOG_USEC']
         try_reload(environment, path, log, manager)
+        try_short(environment, path, log, manager)
         try_gone(environment)
 
 
