@@ -26,7 +26,7 @@ static void refuse_descriptor(int fd, const char *name, const char *why) {
         log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_DESCRIPTOR, .name = name },
                    "descriptor '%s', which systemd passed, %s: it was refused and removed from the store",
                    name, why);
-        passed_remove(name);
+        (void) passed_remove(name);
         (void) proto_close(fd);
 }
 
@@ -56,7 +56,7 @@ static int take_descriptor(Passed *passed, int fd, const char *name) {
         }
         /* The last daemon ended in the middle of a check. */
         if (!strcmp(name, PASSED_PROBE)) {
-                passed_remove(name);
+                (void) passed_remove(name);
                 (void) proto_close(fd);
                 return 0;
         }
@@ -151,7 +151,7 @@ void passed_check_store(void) {
                         LOG_WARNING, (LogFields){ .message = MESSAGE_NOT_KEPT },
                         "systemd does not keep the memory of the pool, which is lost when the daemon ends: "
                         "raise FileDescriptorStoreMax= of the unit, then 'systemctl daemon-reload'");
-        passed_remove(PASSED_PROBE);
+        (void) passed_remove(PASSED_PROBE);
 }
 
 bool passed_send_arena(int fd) {
@@ -168,6 +168,6 @@ void passed_store_arena(int fd) {
                           "could not store the memory in systemd: the pool will not survive a restart");
 }
 
-void passed_remove(const char *name) {
-        (void) notify_send("FDSTOREREMOVE=1\nFDNAME=%s", name);
+int passed_remove(const char *name) {
+        return notify_send("FDSTOREREMOVE=1\nFDNAME=%s", name);
 }

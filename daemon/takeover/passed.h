@@ -39,5 +39,5 @@ void passed_check_store(void);
 bool passed_send_arena(int fd);
 /* Has systemd keep the memory, and waits until it does. Does nothing without systemd. */
 void passed_store_arena(int fd);
-/* systemd is to keep this descriptor no longer. */
-void passed_remove(const char *name);
+/* systemd is to keep this descriptor no longer. Results: as of notify_send(). */
+int passed_remove(const char *name);

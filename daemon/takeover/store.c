@@ -1,5 +1,7 @@
 #include "daemon/takeover/store.h"
 
+#include <errno.h>
+
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/notify.h"
@@ -13,10 +15,13 @@
 /* Not at each check: systemd logs a line for each descriptor that it refuses. */
 #define OUST_AGAIN_USEC (3600 * PROTO_USEC_PER_SEC)
 
-static void end_check(Store *store) {
-        passed_remove(PASSED_PROBE);
+/* False: systemd is gone. That closes the pipes that it had not read, too. */
+static bool end_check(Store *store) {
+        int r = passed_remove(PASSED_PROBE);
+
         store->probe = proto_close(store->probe);
         store->barrier = proto_close(store->barrier);
+        return r > 0 || r == -EAGAIN;
 }
 
 /* A pipe that is kept beside the memory shows that the memory is kept. */
@@ -27,7 +32,7 @@ static void begin_check(Store *store, int arena_fd) {
         store->probe = notify_send_pipe(PASSED_TEXT(PASSED_PROBE));
         store->barrier = notify_send_pipe("BARRIER=1");
         if (store->probe < 0 || store->barrier < 0)
-                end_check(store);
+                (void) end_check(store);
 }
 
 static int oust_client(const ClientWatch *client) {
@@ -106,7 +111,8 @@ void store_tick(Store *store, const Clients *clients) {
         if (!notify_pipe_is_closed(store->barrier, 0))
                 return; /* it has not read the messages yet */
         is_full = notify_pipe_is_closed(store->probe, 0);
-        end_check(store);
+        if (!end_check(store))
+                return;
         tell_state(store, is_full);
         set_state(store, clients, is_full);
         if (is_full)
@@ -120,5 +126,5 @@ void store_check_soon(Store *store) {
 
 void store_deinit(Store *store) {
         if (store->barrier >= 0)
-                end_check(store);
+                (void) end_check(store);
 }

@@ -74,7 +74,7 @@ static int take_kept_arena(Pool *pool, int fd, bool *ret_taken) {
         (void) proto_close(fd);
         if (r < 0)
                 return r; /* the memory may be sound: the next daemon tries again */
-        passed_remove(PASSED_ARENA);
+        (void) passed_remove(PASSED_ARENA);
         return 0;
 }
 

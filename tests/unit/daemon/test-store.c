@@ -302,7 +302,16 @@ static void test_silent_store(void **state) {
         }
         store_deinit(&store);
         assert_int_equal(store.barrier, -1);
+
+        /* One that goes away during a look closes all that it was sent, and was not full. */
+        store.state = STORE_ROOM;
+        store_check_soon(&store);
+        store_tick(&store, &clients);
+        assert_true(store.barrier >= 0);
         close(fd);
+        store_tick(&store, &clients);
+        assert_true(store.barrier < 0 && store.probe < 0);
+        assert_int_equal(store.state, STORE_ROOM);
 
         /* Nor is anything left of one that is gone. */
         store_check_soon(&store);
