@@ -152,10 +152,13 @@ static bool has_client(const ShmArena *arena, pid_t pid, uint32_t start_time) {
         return false;
 }
 
-static bool is_of_daemon(int fd) {
+/* 1: a daemon of this user made the memory, 0: none did; or a negative errno. */
+static int is_of_daemon(int fd) {
         struct stat st;
 
-        return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0600;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        return st.st_uid == geteuid() && (st.st_mode & 0777) == 0600;
 }
 
 static int check_arena(Search *search, const ShmArena *arena) {
@@ -167,7 +170,10 @@ static int check_arena(Search *search, const ShmArena *arena) {
         if (strcmp(pool, search->pool) != 0)
                 return refuse_search(search, -EBADMSG, "the memory of process %d belongs to pool '%s'",
                                      (int) search->pid, pool);
-        if (!is_of_daemon(arena->fd))
+        r = is_of_daemon(arena->fd);
+        if (r < 0)
+                return refuse_unreadable(search, r, "the memory");
+        if (r == 0)
                 return refuse_search(search, -EPERM, "the memory of process %d was made by another user",
                                      (int) search->pid);
         r = shm_process_start_time(search->pid, &start_time);
@@ -234,8 +240,11 @@ static int could_other_adopt(const Search *search, const char *arena_id) {
 
         if (r < 0)
                 return r;
-        if (r > 0 || !is_of_daemon(search->fd))
+        if (r > 0)
                 return 0;
+        r = is_of_daemon(search->fd);
+        if (r <= 0)
+                return r;
         proto_arena_text(id, text);
         return !strcmp(text, arena_id);
 }
