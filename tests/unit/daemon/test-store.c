@@ -185,6 +185,18 @@ static void open_clients(Clients *clients) {
         }
 }
 
+/* Clients, and room for all and the memory and the probe. */
+static void open_store(FakeStore *fake, Clients *clients) {
+        open_clients(clients);
+        open_fake(fake, N_CLIENTS + 2);
+}
+
+static void close_store(Store *store, FakeStore *fake) {
+        store_deinit(store);
+        close_fake(fake);
+        close(pool.arena.fd);
+}
+
 static void test_full_store(void **state) {
         Store store = STORE_INIT;
         FakeStore fake;
@@ -192,8 +204,7 @@ static void test_full_store(void **state) {
 
         (void) state;
         log_set_level(LOG_EMERG);
-        open_clients(&clients);
-        open_fake(&fake, N_CLIENTS + 2);
+        open_store(&fake, &clients);
         assert_int_equal(look(&fake, &store, &clients), 0);
         assert_int_equal(n_kept(&fake), 1);
         for (const ClientWatch *client = clients.first; client; client = client->next)
@@ -219,9 +230,7 @@ static void test_full_store(void **state) {
                 assert_int_equal(look(&fake, &store, &clients), 0);
         assert_int_equal(n_kept(&fake), N_CLIENTS + 1);
 
-        store_deinit(&store);
-        close_fake(&fake);
-        close(pool.arena.fd);
+        close_store(&store, &fake);
 }
 
 /* A client that leaves while others go back moves the list, and costs no other client its place. */
@@ -231,8 +240,7 @@ static void test_leave_while_returning(void **state) {
         Clients clients;
 
         (void) state;
-        open_clients(&clients);
-        open_fake(&fake, N_CLIENTS + 2);
+        open_store(&fake, &clients);
         for (const ClientWatch *client = clients.first; client; client = client->next)
                 kept_add(client->mark, client->pidfd);
         set_max(&fake, 3);
@@ -247,9 +255,7 @@ static void test_leave_while_returning(void **state) {
         }
         assert_int_equal(sd_notify_barrier(0, TIMEOUT_USEC), 1);
         assert_int_equal(n_kept(&fake), N_CLIENTS - 3 + 1);
-        store_deinit(&store);
-        close_fake(&fake);
-        close(pool.arena.fd);
+        close_store(&store, &fake);
 }
 
 /* A client that came while systemd read nothing is kept once it reads again. */
@@ -259,8 +265,7 @@ static void test_attach_unheard(void **state) {
         Clients clients;
 
         (void) state;
-        open_clients(&clients);
-        open_fake(&fake, N_CLIENTS + 2);
+        open_store(&fake, &clients);
         (void) pthread_mutex_lock(&fake.lock);
         while (notify_now("X=1") > 0)
                 ;
@@ -273,9 +278,7 @@ static void test_attach_unheard(void **state) {
         for (unsigned i = 0; i < 2; i++)
                 assert_int_equal(look(&fake, &store, &clients), 0);
         assert_int_equal(n_kept(&fake), N_CLIENTS + 1);
-        store_deinit(&store);
-        close_fake(&fake);
-        close(pool.arena.fd);
+        close_store(&store, &fake);
 }
 
 /* A store that never says what it read: no second look begins. */
