@@ -85,7 +85,7 @@ def measure(port, path):
 def run_store(store, build, folder):
     command, path = server_of(store, build, folder)
     environment = {**os.environ, 'TSLAB_RUNTIME_DIR': str(folder), 'STORE': store, 'STORE_SOCKET': str(path),
-                   'PYTHONPATH': f'{build / "libclient" / "python"}:{ROOT / "libclient" / "python" / "examples"}'}
+                   'PYTHONPATH': f'{build / "bindings" / "python"}:{ROOT / "bindings" / "python" / "examples"}'}
     port = free_port()
     with running(command, env=environment):
         wait_for(path.exists)

@@ -106,7 +106,7 @@ def hits(bench):
         bench.add('hits', bench.run('hit', port, 1, 300000, pools))
         command = [os.environ.get('BENCH_PYTHON', '/usr/bin/python3'), str(SOURCES / 'python.py'), str(port), pools[0],
                    '2000' if bench.quick else '100000']
-        found = bench.ask(command, PYTHONPATH=str(bench.build / 'libclient' / 'python'))
+        found = bench.ask(command, PYTHONPATH=str(bench.build / 'bindings' / 'python'))
     bench.add('hits', {f'python_{name[:-3]}_us': ns / 1000 for name, ns in found.items()})
 
 

@@ -84,8 +84,8 @@ class Contender:
             return ['curl', '--silent', '--show-error', '--fail', '--unix-socket', self.path,
                     f'http://bench/{urllib.parse.quote(self.workload)}?n={n}']
         if self.workload == 'python':
-            package = self.runner.build / 'libclient' / 'python'
-            examples = SOURCES.parent.parent / 'libclient' / 'python' / 'examples'
+            package = self.runner.build / 'bindings' / 'python'
+            examples = SOURCES.parent.parent / 'bindings' / 'python' / 'examples'
             self.environment['PYTHONPATH'] = f'{package}:{examples}'
             n = n if kind in SERVERS else max(int(n * PYTHON_SHARE), 100)
             return ['/usr/bin/python3', str(SOURCES / 'python.py'), kind, self.path or '-', str(n)]

@@ -105,7 +105,7 @@ def compile_faulty(build, folder, source, texts):
 
 def fails(build, program, test):
     """Whether the checker sees it, not whether anything goes wrong."""
-    environment = os.environ | {'PYTHONPATH': str(build / 'libclient/python'), 'PYTHONDONTWRITEBYTECODE': '1'}
+    environment = os.environ | {'PYTHONPATH': str(build / 'bindings/python'), 'PYTHONDONTWRITEBYTECODE': '1'}
     for name in 'TSLAB_TEST_ALONE', 'TSLAB_TEST_FULL':
         environment.pop(name, None)
     file, case = test.split(':') if ':' in test else ('history', test)

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import daemon  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
-PROJECT = pathlib.Path(__file__).resolve().parents[2] / 'libclient/python/pyproject.toml'
+PROJECT = pathlib.Path(__file__).resolve().parents[2] / 'bindings/python/pyproject.toml'
 SKIPPED = 77
 
 DOGPILE = '''
