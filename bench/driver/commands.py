@@ -12,7 +12,7 @@ import service
 
 def commands(runner, socket, log):
     ctl = [str(runner.build / 'daemon' / 'ctl' / 'tslabctl'), '--socket', socket]
-    demo = [str(runner.build / 'libclient' / 'examples' / 'tslab-demo')]
+    demo = [str(runner.build / 'examples' / 'tslab-demo')]
     return {
         'tslabctl --version': [ctl[0], '--version'],
         'tslabctl status': [*ctl, 'status'],
@@ -21,7 +21,7 @@ def commands(runner, socket, log):
         'tslabctl epoch advance': [*ctl, 'epoch', 'advance'],
         'tslabctl clients': [*ctl, 'clients'],
         'tslabctl check': [*ctl, 'check'],
-        'attach, allocate, share, end': [str(runner.build / 'libclient' / 'examples' / 'first')],
+        'attach, allocate, share, end': [str(runner.build / 'examples' / 'first')],
         'tslab-demo, 300,000 requests': demo,
         **({'tslab-demo, the log': [*demo, '--log', log]} if log else {}),
     }
@@ -44,7 +44,7 @@ def measure(runner, name, command, environment):
 
 def session_workload(runner):
     """Four workers serve the sessions of a web server: made-up requests, and with --log an access log's."""
-    demo = [str(runner.build / 'libclient' / 'examples' / 'tslab-demo'), '--json']
+    demo = [str(runner.build / 'examples' / 'tslab-demo'), '--json']
     log = runner.arguments.log
     for name, options in ('made up', []), *([('the log', ['--log', log])] if log else []):
         try:

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bench/web/store.h"
-#include "libclient/examples/demo/log.h"
-#include "libclient/examples/demo/traffic.h"
+#include "examples/demo/log.h"
+#include "examples/demo/traffic.h"
 #include "tests/util/sieve.h"
 
 #define ZIPF_KEYS 300000

@@ -5,7 +5,7 @@ import re
 
 import tree
 
-ALL = {'shm', 'proto', 'libclient', 'daemon', 'near', 'tests', 'bench'}
+ALL = {'shm', 'proto', 'libclient', 'daemon', 'near', 'examples', 'tests', 'bench'}
 
 # Each folder, and the folders that it may include.
 MAY_USE = {
@@ -14,13 +14,14 @@ MAY_USE = {
     'libclient': {'shm', 'proto', 'libclient'},
     'daemon': {'shm', 'proto', 'daemon'},
     'near': {'near'},
+    'examples': {'examples'},
     'tests': ALL,
     'bench': ALL,
 }
 
 # The public headers belong to libclient: layers below it and beside it do not know them. The verbs on entries of maps
 # are a program like any other.
-MAY_USE_PUBLIC = {'libclient', 'near', 'tests', 'bench', 'daemon/ctl/entry'}
+MAY_USE_PUBLIC = {'libclient', 'near', 'examples', 'tests', 'bench', 'daemon/ctl/entry'}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]', re.MULTILINE)
 
@@ -70,10 +71,11 @@ def include(name, what):
 CASES = [
     ('down', include('libclient/a.c', '"proto/b.h"'), [], None),
     ('beside', include('daemon/ctl/a.c', '"daemon/ctl/b.h"'), [], None),
-    ('public', include('libclient/examples/a.c', '<tslab.h>'), [], None),
+    ('public', include('examples/a.c', '<tslab.h>'), [], None),
     ('public, by the verbs on entries', include('daemon/ctl/entry/a.c', '<tslab_map.h>'), [], None),
     ('tests', include('tests/unit/a.c', '"tests/util/b.h"'), [], None),
     ('bench', include('bench/a.c', '"daemon/b.h"'), [], None),
+    ('an example inside', include('examples/a.c', '"libclient/b.h"'), [], 'examples may not include'),
     ('up', include('shm/a.c', '"proto/b.h"'), [], 'shm may not include'),
     ('up from the middle', include('proto/a.c', '"daemon/b.h"'), [], 'proto may not include'),
     ('across', include('libclient/a.c', '"daemon/b.h"'), [], 'libclient may not include'),

@@ -12,7 +12,7 @@ import re
 import tree
 
 FOLDERS = ('shm/', 'proto/', 'libclient/', 'daemon/', 'near/', 'bench/')
-APART = ('libclient/examples/', 'bench/allocators/')
+APART = ('examples/', 'bench/allocators/')
 
 MOST_ONE_WORD = 4
 # (file, name): why one word is enough.
@@ -70,7 +70,7 @@ CASES = [
     ('a table', {'shm/a.c': 'static const int table[] = { 1 };\nstatic int x = f(1);\n'}, [], None),
     ('a comment', {'shm/a.c': '/*\nstatic int take(void) {\n*/\n'}, [], None),
     ('a test', {'tests/unit/a.c': static('take'), 'tests/unit/b.c': static('take')}, [], None),
-    ('an example', {'libclient/examples/a.c': static('take')}, [], None),
+    ('an example', {'examples/a.c': static('take')}, [], None),
     ('an allocator', {'bench/allocators/a.h': static('f_g'), 'bench/allocators/b.h': static('f_g')}, [], None),
     ('an exception', {'shm/a.c': static('max')}, [ONE], None),
     ('an exception for nothing', {'shm/a.c': static('slab_max')}, [ONE], 'no static max()'),

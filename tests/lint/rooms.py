@@ -10,7 +10,7 @@ import graphlib
 import circles
 import tree
 
-LAYERS = ('shm', 'proto', 'libclient', 'daemon', 'daemon/ctl', 'near', 'bench')
+LAYERS = ('shm', 'proto', 'libclient', 'daemon', 'daemon/ctl', 'near', 'examples', 'bench')
 
 # The rooms of all layers, each with the other rooms that it may include.
 ROOMS = {
@@ -28,8 +28,6 @@ ROOMS = {
 
     'libclient': '',
     'libclient/slab-alloc': 'libclient',
-    'libclient/examples': '',
-    'libclient/examples/demo': '',
 
     'daemon': '',
     'daemon/work': 'daemon',
@@ -52,6 +50,9 @@ ROOMS = {
     'daemon/ctl': 'daemon/ctl/base daemon/ctl/output daemon/ctl/verb',
 
     'near': '',
+
+    'examples': '',
+    'examples/demo': '',
 
     'bench/harness': '',
     'bench/allocators': 'bench/harness',

@@ -18,7 +18,6 @@ import mutants
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ('shm', 'libclient', 'daemon')
-EXAMPLES = 'libclient/examples'
 SUITES = ('unit', 'model', 'api', 'daemon', 'stress')
 LEFT_OUT = {'same': 'left out, the machine code is the same', 'unbuilt': 'left out, does not build'}
 
@@ -116,14 +115,13 @@ def show_all(results):
 # ---- the command line
 
 def c_files(root, names):
-    """The files themselves and all files in the folders; examples only where a name asks for them."""
-    found, examples = [], root / EXAMPLES
+    """The files themselves and all files in the folders."""
+    found = []
     for name in names:
         path = (root / name).resolve()
         if not path.is_relative_to(root) or not (path.is_dir() or path.suffix == '.c' and path.is_file()):
             sys.exit(f'mutate: neither a C file nor a folder of this tree: {name}')
-        below = [path] if path.is_file() else sorted(path.rglob('*.c'))
-        found += [file for file in below if path.is_relative_to(examples) or not file.is_relative_to(examples)]
+        found += [path] if path.is_file() else sorted(path.rglob('*.c'))
     return [str(path.relative_to(root)) for path in dict.fromkeys(found)]
 
 

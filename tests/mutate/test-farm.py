@@ -72,13 +72,13 @@ class FilesTest(unittest.TestCase):
     def test_folders(self):
         with tempfile.TemporaryDirectory() as name:
             root = pathlib.Path(name).resolve()
-            for file in ('shm/a.c', 'shm/a.h', 'shm/map/b.c', 'libclient/c.c', 'libclient/examples/demo/d.c'):
+            for file in ('shm/a.c', 'shm/a.h', 'shm/map/b.c', 'libclient/c.c', 'examples/demo/d.c'):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 (root / file).touch()
             self.assertEqual(mutate.c_files(root, ['shm']), ['shm/a.c', 'shm/map/b.c'])
             self.assertEqual(mutate.c_files(root, ['shm/map/b.c', 'shm']), ['shm/map/b.c', 'shm/a.c'])
             self.assertEqual(mutate.c_files(root, ['libclient']), ['libclient/c.c'])
-            self.assertEqual(mutate.c_files(root, ['libclient/examples']), ['libclient/examples/demo/d.c'])
+            self.assertEqual(mutate.c_files(root, ['examples']), ['examples/demo/d.c'])
 
 
 if __name__ == '__main__':

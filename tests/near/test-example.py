@@ -1,4 +1,4 @@
-"""libclient/examples/near-redis, beside a real redis-server.
+"""examples/near-redis, beside a real redis-server.
 
     test-example.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE [unittest arguments]
 """

@@ -41,7 +41,7 @@ def main():
                 shutil.copy(deb, folder)
                 newer(deb, folder)
         shutil.copy(client, folder / 'client')
-        shutil.copy(f'{source}/libclient/examples/first.c', folder)
+        shutil.copy(f'{source}/examples/first.c', folder)
         status = subprocess.run(
             [HERE / 'with-systemd', '-i', '-t', '600', '-B', f'{folder}:{INSTALLED}', '-B', f'{HERE}:{TESTS}', '-', '--',
              sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode

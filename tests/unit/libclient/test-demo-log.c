@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/examples/demo/log.h"
-#include "libclient/examples/demo/timeline.h"
-#include "libclient/examples/demo/traffic.h"
+#include "examples/demo/log.h"
+#include "examples/demo/timeline.h"
+#include "examples/demo/traffic.h"
 
 #define TIME "[17/May/2015:10:05:03 +0000]"
 #define REST " \"GET /x HTTP/1.1\" 200 5"

@@ -1,4 +1,4 @@
 need build
 configure "$build" >&2
 ninja -C "$build" demo >&2
-exec "$build/libclient/examples/tslab-demo" "$@"
+exec "$build/examples/tslab-demo" "$@"

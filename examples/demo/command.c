@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/command.h"
+#include "examples/demo/command.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/util.h"
 
 _Noreturn void command_exec(const char *path, char *const argv[]) {
         sigset_t none;

@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/server.h"
+#include "examples/demo/server.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,18 +13,18 @@
 
 #include <tslab.h>
 
-#include "libclient/examples/demo/command.h"
-#include "libclient/examples/demo/json.h"
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/command.h"
+#include "examples/demo/json.h"
+#include "examples/demo/util.h"
 
 #define START_NS (UINT64_C(10) * 1000000000)
 
-/* From BUILD/libclient/examples/tslab-demo to BUILD. */
+/* From BUILD/examples/tslab-demo to BUILD. */
 static void find_build(Server *server) {
         ssize_t n = readlink("/proc/self/exe", server->bin, sizeof(server->bin) - 1);
 
         server->bin[n > 0 ? n : 0] = 0;
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < 2; ++i) {
                 char *slash = strrchr(server->bin, '/');
 
                 *(slash ?: server->bin) = 0;

@@ -11,7 +11,7 @@
 #include <tslab.h>
 #include <tslab_map.h>
 
-#include "libclient/examples/demo/timeline.h"
+#include "examples/demo/timeline.h"
 
 #define ROTATION_IDLE_MAX 2 /* periods without a request that a session outlives */
 

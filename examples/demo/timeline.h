@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libclient/examples/demo/log.h"
+#include "examples/demo/log.h"
 
 #define TIMELINE_PERIODS_MAX 10
 

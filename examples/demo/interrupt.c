@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/interrupt.h"
+#include "examples/demo/interrupt.h"
 
 #include <errno.h>
 #include <signal.h>

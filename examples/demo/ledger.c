@@ -1,11 +1,11 @@
-#include "libclient/examples/demo/ledger.h"
+#include "examples/demo/ledger.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/util.h"
 
 static int get_total(struct tslab_map *ledger, Text client, Total *ret, tslab_handle *ret_version) {
         ssize_t n;

@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/progress.h"
+#include "examples/demo/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/util.h"
 
 #define TERMINAL_NS (UINT64_C(50) * 1000000)
 #define QUIET_NS (UINT64_C(5) * 1000000000)

@@ -7,8 +7,8 @@
 
 #include <tslab_map.h>
 
-#include "libclient/examples/demo/server.h"
-#include "libclient/examples/demo/worker.h"
+#include "examples/demo/server.h"
+#include "examples/demo/worker.h"
 
 typedef struct Report {
         const char *source; /* name of the log; NULL: made up, from `seed` */

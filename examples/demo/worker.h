@@ -5,8 +5,8 @@
  */
 #include <stdint.h>
 
-#include "libclient/examples/demo/histogram.h"
-#include "libclient/examples/demo/timeline.h"
+#include "examples/demo/histogram.h"
+#include "examples/demo/timeline.h"
 
 /* Counts of one worker, which alone writes them; the parent reads them while the worker waits or is dead. */
 typedef struct WorkerStats {

@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/json.h"
+#include "examples/demo/json.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/timeline.h"
+#include "examples/demo/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>

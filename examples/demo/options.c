@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/options.h"
+#include "examples/demo/options.h"
 
 #include <errno.h>
 #include <getopt.h>

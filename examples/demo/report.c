@@ -1,9 +1,9 @@
-#include "libclient/examples/demo/report.h"
+#include "examples/demo/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/util.h"
 
 #define KIB(_size) ((_size) / 1024)
 

@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/log.h"
+#include "examples/demo/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/util.h"
 
 #define SECONDS_A_DAY 86400
 

@@ -1,10 +1,10 @@
-#include "libclient/examples/demo/rotation.h"
+#include "examples/demo/rotation.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "libclient/examples/demo/ledger.h"
-#include "libclient/examples/demo/pages.h"
+#include "examples/demo/ledger.h"
+#include "examples/demo/pages.h"
 
 int rotation_init(Rotation *rotation, uint64_t pages_limit) {
         int r;

@@ -17,17 +17,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libclient/examples/demo/crew.h"
-#include "libclient/examples/demo/interrupt.h"
-#include "libclient/examples/demo/ledger.h"
-#include "libclient/examples/demo/options.h"
-#include "libclient/examples/demo/progress.h"
-#include "libclient/examples/demo/report.h"
-#include "libclient/examples/demo/rotation.h"
-#include "libclient/examples/demo/server.h"
-#include "libclient/examples/demo/timeline.h"
-#include "libclient/examples/demo/traffic.h"
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/crew.h"
+#include "examples/demo/interrupt.h"
+#include "examples/demo/ledger.h"
+#include "examples/demo/options.h"
+#include "examples/demo/progress.h"
+#include "examples/demo/report.h"
+#include "examples/demo/rotation.h"
+#include "examples/demo/server.h"
+#include "examples/demo/timeline.h"
+#include "examples/demo/traffic.h"
+#include "examples/demo/util.h"
 
 #define EXIT_USAGE 2
 

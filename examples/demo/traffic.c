@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/traffic.h"
+#include "examples/demo/traffic.h"
 
 #include <errno.h>
 #include <stdio.h>

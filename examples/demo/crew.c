@@ -1,4 +1,4 @@
-#include "libclient/examples/demo/crew.h"
+#include "examples/demo/crew.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libclient/examples/demo/interrupt.h"
-#include "libclient/examples/demo/progress.h"
+#include "examples/demo/interrupt.h"
+#include "examples/demo/progress.h"
 
 #define TICK_MS 100
 

@@ -1,9 +1,9 @@
-#include "libclient/examples/demo/pages.h"
+#include "examples/demo/pages.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/util.h"
 
 #define PATH_SIZE_MAX 1024 /* pages with longer names are not cached */
 #define STATUS_OK 200

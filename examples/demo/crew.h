@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libclient/examples/demo/options.h"
-#include "libclient/examples/demo/timeline.h"
-#include "libclient/examples/demo/worker.h"
+#include "examples/demo/options.h"
+#include "examples/demo/timeline.h"
+#include "examples/demo/worker.h"
 
 typedef struct CrewMember {
         pid_t pid;

@@ -6,7 +6,7 @@
  * map, adds the request to its copy, and replaces the session if it is still of that version. If not,
  * another worker was faster; then it begins again with the other worker's session.
  */
-#include "libclient/examples/demo/worker.h"
+#include "examples/demo/worker.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -17,10 +17,10 @@
 #include <tslab.h>
 #include <tslab_map.h>
 
-#include "libclient/examples/demo/ledger.h"
-#include "libclient/examples/demo/pages.h"
-#include "libclient/examples/demo/session.h"
-#include "libclient/examples/demo/util.h"
+#include "examples/demo/ledger.h"
+#include "examples/demo/pages.h"
+#include "examples/demo/session.h"
+#include "examples/demo/util.h"
 
 #define CHUNK 4 /* requests taken at once: so few that a client's next ones often go to other workers */
 
