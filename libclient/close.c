@@ -46,7 +46,7 @@
 #include "shm/arena/arena-map.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
-#include "shm/map/trie-shrink.h"
+#include "shm/map/trie/trie-shrink.h"
 #include "shm/arena/thread.h"
 
 #define YIELDS_MAX 100

@@ -22,8 +22,8 @@
 #include "libclient/enter.h"
 #include "libclient/map.h"
 #include "proto/deadline.h"
-#include "shm/map/claim.h"
-#include "shm/map/wait.h"
+#include "shm/map/entry/claim.h"
+#include "shm/map/state/wait.h"
 
 #define CLAIM_LIMIT_MS 30000
 #define SLEEP_USEC 20000 /* where a daemon wakes the waiters of a process that died */

@@ -16,7 +16,7 @@
  *
  * Who may do what: any thread that changed a map, outside of its operation, if nobody else does control work.
  *
- * Crash: see shm/map/lifetime.c.
+ * Crash: see shm/map/state/lifetime.c.
  */
 #include <errno.h>
 #include <time.h>
@@ -26,7 +26,7 @@
 #include "libclient/map.h"
 #include "libclient/open.h"
 #include "proto/deadline.h"
-#include "shm/map/expiry.h"
+#include "shm/map/entry/expiry.h"
 
 #define EXPIRY_SLABS 128 /* looked at between two looks at the clock: two slabs whose entries are over */
 #define SLICE_USEC 1000

@@ -28,7 +28,7 @@
 #include "libclient/enter.h"
 #include "proto/text.h"
 #include "shm/arena/root.h"
-#include "shm/map/options.h"
+#include "shm/map/state/options.h"
 
 #define MAPS_LABEL "maps"
 #define TRIES_MAX 1000 /* a millisecond each, where others do control work */

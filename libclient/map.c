@@ -1,4 +1,4 @@
-/* The calls on maps: they check a program's arguments and enter the pool; shm/map/map.h does the rest. */
+/* The calls on maps: they check a program's arguments and enter the pool; shm/map/entry/map.h does the rest. */
 #include "libclient/map.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include "libclient/enter.h"
 #include "libclient/sampler.h"
 #include "shm/arena/root.h"
-#include "shm/map/cell.h"
-#include "shm/map/claim.h"
-#include "shm/map/expiry.h"
-#include "shm/map/take.h"
+#include "shm/map/entry/cell.h"
+#include "shm/map/entry/claim.h"
+#include "shm/map/entry/expiry.h"
+#include "shm/map/entry/take.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256

@@ -5,7 +5,7 @@
 #include <tslab_map.h>
 
 #include "libclient/enter.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 
 /*
  * Copies options of any version to `ret`, a struct of `size` bytes that contains them. NULL: there are none. -EINVAL.

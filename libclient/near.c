@@ -6,14 +6,14 @@
  * Invariants
  *   1. Copies and the cover are in one epoch, which the process that gives the cover has leased. The epoch ends with
  *      that process, or when changes may have been missed. A new one begins once the process hears of changes again.
- *   2. A copy is read after the cover: the cover named the copy's epoch, and its time was not over (shm/map/cover.c).
+ *   2. A copy is read after the cover: the cover named the copy's epoch, and its time was not over (shm/near/cover.c).
  *   3. A fill replaces a claim, by version, and goes into the claim's epoch. The claim was put into the cover's epoch
  *      before the engine was asked. If the engine tells of a change, the claim or the copy is deleted.
  *   4. Keys outside of the cover are not claimed, and so are never filled.
  *
  * Who may do what: one process gives the cover, and drops; all others read, fill and drop.
  *
- * Crash: a worker with a claim dies: see shm/map/claim.c. The process that gives the cover dies: its epoch is revoked.
+ * Crash: a worker with a claim dies: see claim.c. The process that gives the cover dies: its epoch is revoked.
  */
 #include <tslab_near.h>
 
@@ -29,7 +29,7 @@
 #include "shm/arena/pool-clock.h"
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch.h"
-#include "shm/map/cover.h"
+#include "shm/near/cover.h"
 
 #define ROOT_PREFIX "near."
 #define TRIES_MAX 4 /* beside other programs that fill and drop */

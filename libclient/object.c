@@ -24,7 +24,7 @@
 #include "libclient/slow.h"
 #include "shm/cache/batch.h"
 #include "shm/cache/cache.h"
-#include "shm/map/trie-shrink.h"
+#include "shm/map/trie/trie-shrink.h"
 #include "shm/cache/object.h"
 
 /* Out of memory: tries once more after asking threads for the slots in their caches. */

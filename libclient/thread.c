@@ -24,7 +24,7 @@
 #include "libclient/control.h"
 #include "libclient/open.h"
 #include "libclient/registry.h"
-#include "shm/map/trie-shrink.h"
+#include "shm/map/trie/trie-shrink.h"
 
 #include <errno.h>
 #include <stdlib.h>

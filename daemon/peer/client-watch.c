@@ -14,7 +14,7 @@
 #include "daemon/peer/kept.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
-#include "shm/map/wait.h"
+#include "shm/map/state/wait.h"
 
 /* The largest number of wakes that the loop serves in WAKES_USEC, so that a flood of them cannot stop it. */
 #define WAKES_MAX 8

@@ -11,7 +11,7 @@
 #include "proto/text.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-close.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 
 #define LOOK_SLICE 1024U /* slabs */
 

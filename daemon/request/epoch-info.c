@@ -2,7 +2,7 @@
 
 #include "proto/text.h"
 #include "shm/arena/client.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 
 static Tslab__EpochState proto_epoch_state(ShmEpochState state) {
         switch (state) {

@@ -5,8 +5,8 @@
 #include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/cache/lookup.h"
-#include "shm/map/map.h"
-#include "shm/map/options.h"
+#include "shm/map/entry/map.h"
+#include "shm/map/state/options.h"
 
 #define ROOT_PREFIX "map."
 

@@ -2,7 +2,7 @@
 /* The maps of a pool, as messages. */
 #include "proto/message.h"
 #include "proto/validate.h"
-#include "shm/map/tally.h"
+#include "shm/map/state/tally.h"
 #include "shm/stats/stats.h"
 
 typedef struct MapInfos {

@@ -8,8 +8,8 @@
 #include "daemon/request/map-info.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
-#include "shm/map/evict.h"
-#include "shm/map/options.h"
+#include "shm/map/evict/evict.h"
+#include "shm/map/state/options.h"
 
 static_assert(PROTO_MAP_VALUE_MAX == SHM_LEAF_VALUE_MAX, "all that a map can have");
 

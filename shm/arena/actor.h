@@ -36,13 +36,13 @@ static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
 /* The bits of a slab word that are the offset of its ShmPlaceOf: class and epoch. */
 #define SHM_PLACE_MASK (UINT64_C(0x3ff) << SLAB_CLASS_SHIFT)
 
-/* A path of a map's index that is to be shortened: see shm/map/trie-shrink.c. */
+/* A path of a map's index that is to be shortened: see shm/map/trie/trie-shrink.c. */
 typedef struct ShmKeptPath {
         uint64_t note; /* the handle in its note, which is no object's; 0: there is none */
         uint64_t root, hash;
 } ShmKeptPath;
 
-/* The counter or bucket that was found last, and the word of its map's index that named it: see shm/map/cell.c. */
+/* The counter or bucket that was found last, and the word of its map's index that named it: see cell.c. */
 typedef struct ShmFoundCell {
         uint64_t root; /* the map; 0: there is no such cell */
         uint64_t leaf;
@@ -54,7 +54,7 @@ typedef struct ShmFoundCell {
         uint64_t *word; /* and the word there */
 } ShmFoundCell;
 
-/* How this thread takes turns with others that change the same counter or bucket: see shm/map/cell.c. */
+/* How this thread takes turns with others that change the same counter or bucket: see shm/map/entry/cell.c. */
 typedef struct ShmCellTurn {
         uint64_t leaf; /* the cell that this thread used last, */
         uint64_t value; /* as it left it */

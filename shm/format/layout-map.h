@@ -20,7 +20,7 @@ typedef enum ShmMapEvict {
 
 /*
  * It is in the root object of the map, so that a map and its options come into being at once. There are two sets; the
- * root says which one counts: see shm/map/options.h.
+ * root says which one counts: see shm/map/state/options.h.
  */
 typedef struct ShmMapOptionSets {
         uint64_t limit_bytes[2];
@@ -54,7 +54,7 @@ typedef enum ShmMapCount {
         _SHM_MAP_COUNT_N,
 } ShmMapCount;
 
-/* Eviction among entries of one class, see shm/map/evict.c. All but the place are hints. */
+/* Eviction among entries of one class, see shm/map/evict/evict.c. All but the place are hints. */
 typedef struct ShmMapHand {
         uint64_t place; /* the sweep and the slot that is next */
         uint32_t evicted; /* by this hand, in this sweep */
@@ -76,12 +76,12 @@ typedef struct ShmMapState {
         uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
         uint64_t classes; /* a bit for each class that entries are, or were, in */
         uint64_t full_ms; /* until then the pool is taken to be full: on the pool's clock, in milliseconds */
-        /* A bit for each range of slabs that entries are, or were, in: see shm/map/evict.c. */
+        /* A bit for each range of slabs that entries are, or were, in: see shm/map/evict/evict.c. */
         uint64_t ranges[SHM_MAP_RANGES / 64];
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
         ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
         uint64_t counts[7]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */
-        /* SHM_MAP_ROUGH_*, and since when the map did not change: see shm/map/tally.c. 0: the totals are exact. */
+        /* SHM_MAP_ROUGH_*, and since when the map did not change: see tally.c. 0: the totals are exact. */
         uint64_t roughly;
 } ShmMapState;
 static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
@@ -116,7 +116,7 @@ typedef struct ShmMapCensus {
 } ShmMapCensus;
 static_assert(sizeof(ShmMapCensus) == 48, "arena format");
 
-/* A walk over maps that takes stale entries out, see shm/map/map-sweep.h. Zeros: it has not begun. */
+/* A walk over maps that takes stale entries out, see shm/map/entry/map-sweep.h. Zeros: it has not begun. */
 typedef struct ShmMapSweep {
         uint32_t root; /* the named root that is looked at next */
         uint8_t opened; /* it names a map, which is swept: */

@@ -128,7 +128,7 @@ typedef struct ShmHeader {
         ShmHighWater high_water;
         uint64_t
                 n_miscounts; /* sum of `miscounts` of all maps: while it is 0 nobody looks at `maps` for them */
-        uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict-from.c */
+        uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict/evict-from.c */
         uint8_t unused_peaks[40];
         ShmMapSweeps
                 sweeps; /* private pools: the holder of the control lock goes on with them, see libclient/control.c */
@@ -150,7 +150,7 @@ typedef struct ShmSlabLine {
         uint64_t expires_first; /* no entry in this slab expires before; see ShmExpiry.first */
         uint32_t tag_floor; /* where versions go on while the tags may have no page; see shm/slab/tags.c */
         uint32_t unused;
-        /* Entries of maps that evict, see shm/map/evict.c. A bit for each slot: */
+        /* Entries of maps that evict, see shm/map/evict/evict.c. A bit for each slot: */
         uint64_t visited; /* used since the hand passed */
         uint64_t young[2]; /* put in a sweep with this low bit, and not passed since */
         uint64_t maps; /* a bit for each map that has, or had, entries in this slab */

@@ -13,8 +13,8 @@
 #include "shm/maintain/close.h"
 #include "shm/arena/idle.h"
 #include "shm/maintain/repair.h"
-#include "shm/map/expiry.h"
-#include "shm/map/map-sweep.h"
+#include "shm/map/entry/expiry.h"
+#include "shm/map/entry/map-sweep.h"
 
 #define SHM_MAINTAIN_IDLE UINT64_MAX
 

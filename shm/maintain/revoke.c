@@ -5,7 +5,7 @@
  *
  * Invariants
  *   1. A tag is made even by compare-and-set, so if a free and a revocation race, one of the two wins. A node of a
- *      map's index may be renewed at that moment (shm/map/trie-shrink.c): it then has another odd tag, and the
+ *      map's index may be renewed at that moment (shm/map/trie/trie-shrink.c): it then has another odd tag, and the
  *      revocation tries again.
  *   2. Only slabs of eras that are over are marked. A slab that empties may become another epoch's at once. So the
  *      slab's word is read after the tags: if it has the era then, an object of another epoch whose tag was read before

@@ -18,9 +18,9 @@
 #include "shm/maintain/rollback.h"
 
 #include "shm/format/intent.h"
-#include "shm/map/chain.h"
-#include "shm/map/tally.h"
-#include "shm/map/trie-shrink.h"
+#include "shm/map/leaf/chain.h"
+#include "shm/map/state/tally.h"
+#include "shm/map/trie/trie-shrink.h"
 
 bool shm_rollback_object(const ShmArena *arena, SlotId id, uint32_t tag) {
         uint32_t expected = tag;
@@ -67,7 +67,7 @@ static bool note_has_leaf(const ShmArena *arena, uint64_t handle, uint64_t root,
 
 /*
  * Frees chunks at once, since they are in no record. They go before the leaf, which leads to them, so that this can be
- * begun again: see shm/map/chain.c.
+ * begun again: see shm/map/leaf/chain.c.
  */
 static uint64_t rollback_notes(ShmActor *control, const ShmRecord *r) {
         ShmArena *arena = control->arena;

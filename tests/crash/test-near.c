@@ -19,7 +19,7 @@
 
 #include "libclient/pool.h"
 #include "shm/maintain/check.h"
-#include "shm/map/cover.h"
+#include "shm/near/cover.h"
 #include "tests/crash/trace.h"
 #include "tests/util/test.h"
 

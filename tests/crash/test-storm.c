@@ -24,7 +24,7 @@
 #include "libclient/pool.h"
 #include "proto/deadline.h"
 #include "shm/maintain/check.h"
-#include "shm/map/chain.h"
+#include "shm/map/leaf/chain.h"
 #include "shm/stats/stats.h"
 #include "tests/crash/burst.h"
 #include "tests/crash/claims.h"

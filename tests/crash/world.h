@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "shm/maintain/repair.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 
 #define WORLD_OBJECTS_MAX 64
 

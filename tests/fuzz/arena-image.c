@@ -12,8 +12,8 @@
 
 #include "shm/cache/cache.h"
 #include "shm/arena/client.h"
-#include "shm/map/leaf.h"
-#include "shm/map/trie.h"
+#include "shm/map/leaf/leaf.h"
+#include "shm/map/trie/trie.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
 #include "tests/fuzz/arena-map.h"

@@ -5,11 +5,11 @@
 
 #include "shm/arena/client.h"
 #include "shm/arena/root.h"
-#include "shm/map/cell.h"
-#include "shm/map/claim.h"
-#include "shm/map/expiry.h"
-#include "shm/map/map.h"
-#include "shm/map/take.h"
+#include "shm/map/entry/cell.h"
+#include "shm/map/entry/claim.h"
+#include "shm/map/entry/expiry.h"
+#include "shm/map/entry/map.h"
+#include "shm/map/entry/take.h"
 
 #define NAME "map"
 #define N_KEYS 40U

@@ -17,7 +17,7 @@
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"
-#include "shm/map/map-sweep.h"
+#include "shm/map/entry/map-sweep.h"
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
 #include "shm/stats/stats.h"

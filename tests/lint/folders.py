@@ -11,7 +11,6 @@ BESIDE = ('.md', '.scd', 'meson.build')
 # Folders that may have more: the reason.
 EXCEPTIONS = {
     'libclient': 'three public headers and the list of symbols stand beside the sources',
-    'shm/map': 'the index, and a module for each thing that maps do',
     'examples/demo': 'one program, which no other code includes',
     'daemon/peer': 'thirteen modules, each with its header',
     'daemon/request': 'one file a request',

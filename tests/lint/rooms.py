@@ -20,8 +20,15 @@ ROOMS = {
     'shm/slab': 'shm/arch shm/format shm/arena',
     'shm/epoch': 'shm/arch shm/format shm/arena shm/slab',
     'shm/cache': 'shm/arch shm/format shm/arena shm/slab shm/epoch',
-    'shm/map': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache',
-    'shm/maintain': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map',
+    'shm/map/leaf': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache',
+    'shm/map/trie': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf',
+    'shm/map/state': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie',
+    'shm/map/evict': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie shm/map/state',
+    'shm/map/entry': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie shm/map/state '
+                     'shm/map/evict',
+    'shm/near': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf',
+    'shm/maintain': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie shm/map/state '
+                    'shm/map/entry',
     'shm/stats': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache',
 
     'proto': '',

@@ -1,9 +1,9 @@
 #pragma once
 /* The small map for cases of words that change in place: counters, and ends by a clock that is a word of the arena. */
-#include "shm/map/cell.h"
-#include "shm/map/expiry.h"
-#include "shm/map/map-sweep.h"
-#include "shm/map/take.h"
+#include "shm/map/entry/cell.h"
+#include "shm/map/entry/expiry.h"
+#include "shm/map/entry/map-sweep.h"
+#include "shm/map/entry/take.h"
 #include "shm/arena/root.h"
 #include "tests/model/map-world.h"
 

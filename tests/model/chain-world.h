@@ -1,6 +1,6 @@
 #pragma once
 /* The small map for cases of values in chains: each chunk has a few bytes. */
-#include "shm/map/chain.h"
+#include "shm/map/leaf/chain.h"
 #include "tests/model/map-world.h"
 
 #define CHAIN_ROOM 8

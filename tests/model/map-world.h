@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shm/maintain/repair.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
 #include "tests/util/map-options.h"

@@ -18,7 +18,7 @@
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
 #include "shm/maintain/freeze.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 #include "shm/epoch/attention.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"

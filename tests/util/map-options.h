@@ -1,6 +1,6 @@
 #pragma once
 /* Changing one option of a map, as the daemon does. */
-#include "shm/map/options.h"
+#include "shm/map/state/options.h"
 
 #define TRIE_SET_OPTION(trie, option, v)                                                                     \
         do {                                                                                                 \

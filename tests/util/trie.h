@@ -1,6 +1,6 @@
 #pragma once
 /* The inner nodes and leaves of a trie at rest, counted by a walk of the test's own. */
-#include "shm/map/trie.h"
+#include "shm/map/trie/trie.h"
 
 typedef struct TrieCount {
         uint64_t n_nodes, n_leaves; /* leaves: also stale ones, and words of buckets that are gone */

@@ -5,7 +5,7 @@
  * unless it died, no other entry is lost, and the index has no needless node.
  */
 #include "shm/arena/root.h"
-#include "shm/map/map-sweep.h"
+#include "shm/map/entry/map-sweep.h"
 #include "tests/model/calls.h"
 #include "tests/model/control.h"
 #include "tests/model/map-world.h"

@@ -5,9 +5,9 @@
  * of the last cover does not move it.
  */
 #include "shm/arena/client.h"
-#include "shm/map/claim.h"
-#include "shm/map/cover.h"
-#include "shm/map/lifetime.h"
+#include "shm/map/entry/claim.h"
+#include "shm/near/cover.h"
+#include "shm/map/state/lifetime.h"
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/map-world.h"
 

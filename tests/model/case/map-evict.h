@@ -4,7 +4,7 @@
  * succeeds, the other call returns a value that the map had, and entries and bytes are counted right.
  */
 #include "shm/arena/root.h"
-#include "shm/map/evict.h"
+#include "shm/map/evict/evict.h"
 #include "tests/model/chain-world.h"
 
 static ShmMapState *map_state(void) {

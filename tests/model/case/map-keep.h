@@ -2,7 +2,7 @@
  * After a delete, threads leave a path of the index as it is, since the key may be put again. The path of a and b forks
  * in one node. Other calls find their entries meanwhile, and once the threads have ended no needless node is left.
  */
-#include "shm/map/trie-shrink.h"
+#include "shm/map/trie/trie-shrink.h"
 #include "tests/model/map-world.h"
 
 #define HASH_B (UINT64_C(1) << 61)

@@ -6,8 +6,8 @@
 #include "shm/maintain/freeze.h"
 #include "shm/maintain/revoke.h"
 #include "shm/epoch/epoch-close.h"
-#include "shm/map/cell.h"
-#include "shm/map/take.h"
+#include "shm/map/entry/cell.h"
+#include "shm/map/entry/take.h"
 #include "tests/model/map-world.h"
 
 #define REVOKED 1

@@ -18,7 +18,7 @@ static uint64_t case_now_usec(void), case_deadline(uint64_t usec);
 #undef MAP_FIXED /* mmap()'s */
 
 #include "shm/arena/root.h"
-#include "shm/map/tally.h"
+#include "shm/map/state/tally.h"
 #include "tests/model/calls.h"
 #include "tests/model/map-world.h"
 

@@ -2,7 +2,7 @@
  * Threads add their tallies to the state of a map, with deaths. Either the totals are right, or the map is known to be
  * miscounted.
  */
-#include "shm/map/tally.h"
+#include "shm/map/state/tally.h"
 #include "tests/model/world.h"
 
 #define MAP 1 /* index + 1 of its root, as in a record */

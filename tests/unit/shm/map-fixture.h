@@ -4,7 +4,7 @@
 
 #include "shm/arena/root.h"
 #include "shm/cache/object.h"
-#include "shm/map/tally.h"
+#include "shm/map/state/tally.h"
 #include "tests/util/reserve.h"
 #include "tests/util/test.h"
 

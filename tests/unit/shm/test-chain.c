@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "shm/cache/cache.h"
-#include "shm/map/chain.h"
-#include "shm/map/map.h"
+#include "shm/map/leaf/chain.h"
+#include "shm/map/entry/map.h"
 #include "tests/unit/shm/map-fixture.h"
 
 #define VALUE_MAX 80000

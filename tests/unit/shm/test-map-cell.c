@@ -11,7 +11,7 @@
 
 #include "shm/arena/root.h"
 #include "shm/cache/cache.h"
-#include "shm/map/cell.h"
+#include "shm/map/entry/cell.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/tags.h"
 #include "tests/unit/shm/map-fixture.h"

@@ -1,9 +1,9 @@
 /* Covers of near caches and the fills of their copies, in one thread and on clocks of the test's own. */
 #include "shm/arena/client.h"
 #include "shm/cache/cache.h"
-#include "shm/map/claim.h"
-#include "shm/map/cover.h"
-#include "shm/map/lifetime.h"
+#include "shm/map/entry/claim.h"
+#include "shm/near/cover.h"
+#include "shm/map/state/lifetime.h"
 #include "tests/unit/shm/map-fixture.h"
 
 #include <errno.h>

@@ -17,8 +17,8 @@
 
 #include "tests/util/reserve.h"
 #include "shm/arena/root.h"
-#include "shm/map/map-sweep.h"
-#include "shm/map/trie-shrink.h"
+#include "shm/map/entry/map-sweep.h"
+#include "shm/map/trie/trie-shrink.h"
 #include "tests/util/trie.h"
 #include "shm/slab/slab.h"
 #include "shm/epoch/epoch-open.h"

@@ -2,10 +2,10 @@
 #include <errno.h>
 
 #include "shm/cache/cache.h"
-#include "shm/map/claim.h"
-#include "shm/map/evict-pass.h"
-#include "shm/map/lifetime.h"
-#include "shm/map/map-sweep.h"
+#include "shm/map/entry/claim.h"
+#include "shm/map/evict/evict-pass.h"
+#include "shm/map/state/lifetime.h"
+#include "shm/map/entry/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
 

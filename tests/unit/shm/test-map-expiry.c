@@ -12,9 +12,9 @@
 
 #include "shm/arena/root.h"
 #include "shm/cache/cache.h"
-#include "shm/map/cell.h"
-#include "shm/map/expiry.h"
-#include "shm/map/map-sweep.h"
+#include "shm/map/entry/cell.h"
+#include "shm/map/entry/expiry.h"
+#include "shm/map/entry/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "shm/epoch/epoch-open.h"
 #include "tests/util/map-options.h"

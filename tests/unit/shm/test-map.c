@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "shm/cache/cache.h"
-#include "shm/map/chain.h"
-#include "shm/map/map-sweep.h"
+#include "shm/map/leaf/chain.h"
+#include "shm/map/entry/map-sweep.h"
 #include "shm/stats/stats.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "shm/arena/root.h"

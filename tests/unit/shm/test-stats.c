@@ -7,7 +7,7 @@
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"
-#include "shm/map/map.h"
+#include "shm/map/entry/map.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/slab.h"
 #include "tests/util/arena.h"

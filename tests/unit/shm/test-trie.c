@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "shm/cache/cache.h"
-#include "shm/map/trie.h"
+#include "shm/map/trie/trie.h"
 #include "tests/util/trie.h"
 
 #define FIXED_SIZE (65 * 512) /* the levels that stay */

@@ -1,0 +1,222 @@
+/*
+ * Maps: entries that expire
+ *
+ * Purpose: gives the memory of entries back soon after their end, and moves ends.
+ *
+ * Invariants
+ *   1. An object is a leaf of a map if the map's trie holds it on the path of the hash with which the object begins. A
+ *      thread that finds an object in a slab writes into it only once it knows this.
+ *
+ *   2. While a pass is under way, `first` of the arena is the earliest end that the pass has left behind, or that a
+ *      writer has noted since the pass began; that entry may be in a slab that the pass has passed. It is PASS_BEGUN if
+ *      there are no such ends. The pass looks at the slabs ahead, whatever `first` is. `first` is 0 only if no end is
+ *      noted.
+ *
+ * Who may do what: writers touch; the maintainer steps.
+ *
+ * Crash: see shm/map/state/lifetime.c.
+ */
+#include "shm/map/entry/expiry.h"
+
+#include "shm/map/evict/evict.h"
+#include "shm/map/state/tally.h"
+#include "shm/map/state/unlink.h"
+
+#define RENEW_MS 1000
+#define PASS_MS 250 /* from the beginning of one pass to that of the next */
+#define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
+#define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
+#define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
+#define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and then `stale_ms`; later ends are damage */
+#define BUCKET_MS_MAX (UINT64_C(1) << 43) /* the same of buckets, which take up to 2^62 ns to fill */
+
+/* *ret_leaf: the leaf that has the new end. SHM_TRIE_E_CHANGED: try again. */
+static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        r = shm_map_find(trie, key, &c, &view);
+        if (r)
+                return r < 0 ? r : -ENOENT;
+        if (view.is_over)
+                return shm_map_settle_end(&view) ? -ENOENT : SHM_TRIE_E_CHANGED;
+        *ret_leaf = view.handle;
+        return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
+}
+
+int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms) {
+        uint64_t end, leaf = 0;
+        int r;
+
+        if (trie->arena->read_only)
+                return -EROFS;
+        end = shm_map_end(trie, ttl_ms);
+        shm_tally_begin(actor, trie);
+        do {
+                r = touch_once(trie, key, end, &leaf);
+        } while (r == SHM_TRIE_E_CHANGED);
+        if (r == 0) {
+                shm_evict_visit(trie, leaf);
+                shm_expiry_note(trie->arena, leaf, end);
+        }
+        shm_tally_end(actor, trie);
+        return r;
+}
+
+bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
+        ShmExpiry *expiry = &arena->header->expiry;
+        uint64_t first = shm_load_rlx(&expiry->first); /* ORDER: rlx; a hint. */
+        uint64_t now;
+
+        if (first == 0)
+                return false;
+        now = shm_clock_ns(arena) / SHM_NS_PER_MS;
+        /* ORDER: rlx; two at once do no harm. */
+        if (now - shm_load_rlx(&expiry->renewed) >= RENEW_MS) {
+                shm_clock_renew(arena);
+                now = shm_clock_ns(arena) / SHM_NS_PER_MS;
+                shm_store_rlx(&expiry->renewed, now); /* ORDER: rlx; as above. */
+        }
+        *ret_now_ms = now;
+        /* ORDER: rlx; hints. */
+        if (shm_load_rlx(&expiry->hand) != 0)
+                return true;
+        /* PASS_BEGUN: the maintainer died at the very end of the last pass. */
+        return (first <= now || first == PASS_BEGUN) &&
+               (at_once || now - shm_load_rlx(&expiry->begun) >= PASS_MS); /* ORDER: rlx; as above. */
+}
+
+/* False: look at the leaf again. */
+static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view) {
+        ShmTrieCursor c;
+        int r;
+
+        if (!shm_map_find_leaf(trie, view, &c))
+                return true;
+        if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))
+                return false;
+        r = shm_map_unlink(control, trie, view, &c, SHM_MAP_EXPIRATIONS);
+        return r == 0 || r == -ENOENT;
+}
+
+static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
+        uint32_t map = view->head.map;
+
+        if (map == 0 || map > SHM_ROOTS_MAX)
+                return false;
+        /* ORDER: acq, pairs with shm_root_set(); the object is there. */
+        return (ret->map == map && ret->root == shm_load_acq(&arena->header->roots[map - 1].handle)) ||
+               shm_map_open_root(arena, map - 1, ret);
+}
+
+static uint64_t earlier_end(uint64_t a, uint64_t b) {
+        return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* Whether there is an entry with an end in the slot. */
+static bool view_slot(const ShmArena *arena, SlotId id, ShmMapView *ret) {
+        /* ORDER: acq, pairs with shm_uncached_free(); before what is in the slot. */
+        uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
+
+        return (tag & 1) && shm_map_view(arena, shm_handle_make(arena->key, id, tag), ret) == 0 &&
+               ret->expires != 0 && shm_map_view_live(arena, ret);
+}
+
+static uint64_t kept_ms_max(const ShmMapView *view) {
+        return view->head.flags & SHM_LEAF_BUCKET ? BUCKET_MS_MAX : KEPT_MS_MAX;
+}
+
+/* Returns the end of the entry if it is still to come, or if the entry must be looked at again; else 0. */
+static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms, ShmTrie *trie) {
+        uint64_t kept;
+        bool done;
+
+        if (!open_map_of(control->arena, view, trie))
+                return 0;
+        kept = shm_map_kept_until(trie, view);
+        if (kept > now_ms)
+                return kept - now_ms <= kept_ms_max(view) ? kept : 0;
+        shm_tally_begin(control, trie);
+        done = delete_leaf(control, trie, view);
+        shm_tally_end(control, trie);
+        return done ? 0 : view->expires;
+}
+
+/*
+ * A delete spends most of its time on fetching the nodes of its entry's path, which others do not use. So the nodes of
+ * several entries of one map are fetched together.
+ */
+static void fetch_paths(ShmArena *arena, const ShmMapView *views, uint32_t n, uint64_t now_ms,
+                        ShmTrie *trie) {
+        uint64_t hashes[BATCH_MAX];
+        uint32_t n_hashes = 0;
+
+        if (n < 2 || !open_map_of(arena, &views[0], trie))
+                return;
+        for (uint32_t i = 0; i < n; i++)
+                if (views[i].head.map == trie->map && views[i].expires <= now_ms)
+                        hashes[n_hashes++] = views[i].head.hash;
+        shm_trie_prefetch(trie, hashes, n_hashes);
+}
+
+/* Looks at some slots of a slab, from `slot` on. Returns the earliest end of the entries that stay. */
+static uint64_t expire_slots(ShmActor *control, uint32_t slab, uint32_t slot, uint64_t now_ms,
+                             ShmTrie *trie) {
+        ShmMapView views[BATCH_MAX];
+        uint64_t left = 0;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < BATCH_MAX; i++)
+                n += view_slot(control->arena, slot_id(slab, slot + i), &views[n]);
+        fetch_paths(control->arena, views, n, now_ms, trie);
+        for (uint32_t i = 0; i < n; i++)
+                left = earlier_end(left, expire_leaf(control, &views[i], now_ms, trie));
+        return left;
+}
+
+/* Returns the earliest end of the entries that stay in the slab. *ret_cost: 1, or SLAB_COST. */
+static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie,
+                            uint32_t *ret_cost) {
+        uint64_t *line = &control->arena->lines[slab].expires_first, left = 0;
+        uint64_t first =
+                shm_load_rlx(line); /* ORDER: rlx; a writer that lowers it now lowers the arena's, too. */
+
+        *ret_cost = 1;
+        if (first == 0 || first > now_ms)
+                return first;
+        *ret_cost = SLAB_COST;
+        /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
+        (void) shm_xchg_acqrel(line, 0);
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot += BATCH_MAX)
+                left = earlier_end(left, expire_slots(control, slab, slot, now_ms, trie));
+        if (left != 0)
+                (void) shm_expiry_lower(line, left);
+        return left;
+}
+
+bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
+        ShmArena *arena = control->arena;
+        ShmExpiry *expiry = &arena->header->expiry;
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), cost;
+        uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
+        /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any slab. */
+        uint64_t left = shm_xchg_acqrel(&expiry->first, PASS_BEGUN);
+        ShmTrie trie = {};
+
+        if (hand == 0) {
+                left = PASS_BEGUN;
+                shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
+        }
+        for (uint32_t done = 0; hand < n_slabs && done < n; hand++, done += cost)
+                left = earlier_end(left, expire_slab(control, (uint32_t) hand, now_ms, &trie, &cost));
+        if (hand >= n_slabs)
+                hand = 0;
+        shm_store_rlx(&expiry->hand, hand); /* ORDER: rlx; the maintainer's alone. */
+        if (left != PASS_BEGUN)
+                (void) shm_expiry_lower(&expiry->first, left);
+        else if (hand == 0)
+                /* ORDER: acqrel; nobody has noted an end. */
+                (void) shm_cas_acqrel(&expiry->first, &left, 0);
+        return hand == 0;
+}

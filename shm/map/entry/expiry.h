@@ -1,0 +1,21 @@
+#pragma once
+/*
+ * Entries that expire, or whose end is moved. The memory of an expired entry goes back when a put replaces it, or when
+ * a pass over the slabs finds it.
+ */
+#include "shm/map/state/lifetime.h"
+#include "shm/map/entry/map.h"
+
+/* Gives an entry a new end: `ttl_ms` from now. -ENOENT, -EIDRM, -EROFS. */
+int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms);
+
+/*
+ * Whether a step is due. It looks at the clock only if any entry expires. There is some time between two passes, unless
+ * `at_once` says that memory is short.
+ */
+bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms);
+/*
+ * Goes on with the pass under way, or begins one: looks at up to n slabs, or at fewer if there are expired entries in
+ * them, and deletes these. For the maintainer. True: the pass is over.
+ */
+bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n);

@@ -1,0 +1,250 @@
+/*
+ * Maps: entries by key
+ *
+ * Purpose: finds, gets and deletes entries of a trie whose leaves are entries. Puts are in shm/map/entry/put.c.
+ *
+ * Invariants
+ *   1. At most one live leaf of a key is linked: at any time one word on its path is the key's. In a bucket that word
+ *      is the key's for good: when the key is deleted, a second hash of it stays there.
+ *   2. A call returns only bytes that it read while the leaf's tag said that it was live: an entry that was in the map
+ *      at a moment inside the call.
+ *   3. A leaf that is linked and stale (its epoch was revoked, or somebody freed it) is no entry. It stays stale: above
+ *      the buckets, any key may take a word that holds one. In a bucket, the word may be that of any key. Readers and
+ *      deletes pass over it; a put first makes it a SHM_TRIE_GONE without a name, which no key uses again. So when a
+ *      put goes on to a later word it knows that no earlier word will ever be its key's, and a change that expects the
+ *      stale leaf in such a word fails.
+ *   4. The compare-and-set of a change names the version on which the change was decided: nothing comes between.
+ *
+ * Who may do what: see shm/map/trie/trie-walk.c. Reading needs no actor.
+ *
+ * Crash: see shm/map/trie/trie-walk.c.
+ */
+#include "shm/map/entry/map.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shm/arch/racy.h"
+#include "shm/arena/root.h"
+#include "shm/cache/lookup.h"
+#include "shm/map/leaf/chain.h"
+#include "shm/map/evict/evict.h"
+#include "shm/map/state/lifetime.h"
+#include "shm/map/state/tally.h"
+#include "shm/map/trie/trie-shrink.h"
+#include "shm/map/trie/trie-walk.h"
+#include "shm/map/state/unlink.h"
+
+#define PREFETCH_SIZE 384
+
+/*
+ * The address of an object is known only once its slab's word was read. Here the size of the object is guessed to be
+ * that of the leaf that was read before. So slab word and object are fetched at the same time, which saves one cache
+ * miss of two.
+ */
+static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+        /* ORDER: rlx; a guess. */
+        uint32_t size = shm_load_rlx(&trie->leaf_room);
+        const uint8_t *object = shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * size;
+
+        for (uint32_t off = 0; off < size && off < PREFETCH_SIZE; off += 64)
+                __builtin_prefetch(object + off);
+}
+
+static inline void remember_room(const ShmTrie *trie, uint32_t room) {
+        uint32_t *guess = (uint32_t *) &trie->leaf_room;
+
+        /* ORDER: rlx; a guess, and mostly the right one: it is written when it changes. */
+        if (shm_load_rlx(guess) != room)
+                shm_store_rlx(guess, room); /* ORDER: rlx; as above. */
+}
+
+typedef enum Match {
+        OTHER, /* not the key's: a live leaf of another key, or in a bucket a word that cannot be used */
+        MINE,
+        VACANT, /* the word is 0, or above the buckets has a stale leaf, or in a bucket was the key's before */
+        AGAIN, /* the word was changed meanwhile, the cursor moved */
+} Match;
+
+/* A stale leaf is linked at the cursor. `actor`: of a put; NULL for other calls. Returns a Match, or an error. */
+static int match_stale(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c) {
+        int r;
+
+        if (!shm_trie_in_bucket(trie, c))
+                return VACANT;
+        if (!actor)
+                return OTHER;
+        r = shm_trie_exchange(actor, trie, c, SHM_TRIE_GONE);
+        if (r == 0)
+                shm_tally_add(actor, trie, SHM_MAP_DELETES, 1);
+        return r == SHM_TRIE_E_CHANGED ? AGAIN : r < 0 ? r : OTHER;
+}
+
+/* Compares the leaf at the cursor with the key. Returns what match_word() returns. */
+static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                      ShmMapView *view) {
+        uint64_t seen = c->value;
+        int r;
+
+        prefetch_leaf(trie, seen);
+        if (shm_map_view(trie->arena, seen, view) == 0) {
+                bool same = shm_map_is_key(view, key);
+
+                remember_room(trie, view->room);
+                if (shm_map_view_live(trie->arena, view)) {
+                        c->plain = view->head.flags & SHM_LEAF_CHAINED ? 0 : seen;
+                        view->is_over = same && shm_map_is_over(trie, view);
+                        return same ? MINE : OTHER;
+                }
+        }
+        /* A leaf is unlinked before it is freed. If it is still linked, it is stale for good. */
+        r = shm_trie_reload(trie, c);
+        if (r)
+                return r;
+        if (c->value != seen)
+                return AGAIN;
+        return match_stale(actor, trie, c);
+}
+
+/* Compares the entry at the cursor with the key. A Match, or an error; readers get only -EIDRM. */
+static inline int match_word(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                             ShmMapView *view) {
+        if (c->value == 0)
+                return VACANT;
+        if (!shm_trie_is_leaf(c->value))
+                return c->value == shm_map_vacancy(trie, c, key->bytes, key->size) ? VACANT : OTHER;
+        return match_leaf(actor, trie, key, c, view);
+}
+
+int shm_map_find_place(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c,
+                       ShmMapView *ret_view) {
+        int r, match;
+
+        r = shm_trie_seek(trie, key->hash, c);
+        while (r == 0) {
+                match = match_word(actor, trie, key, c, ret_view);
+                if (match == MINE)
+                        return 0;
+                if (match == VACANT)
+                        return SHM_MAP_E_ABSENT;
+                if (match < 0)
+                        return match;
+                if (match == OTHER)
+                        r = shm_trie_next(trie, c);
+        }
+        return r == SHM_TRIE_E_LAST ? SHM_MAP_E_TAKEN : r;
+}
+
+int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *c, ShmMapView *ret_view) {
+        return shm_map_find_place(NULL, trie, key, c, ret_view);
+}
+
+int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, void *buffer, uint32_t size) {
+        uint64_t value;
+
+        if (view->head.flags & SHM_LEAF_CHAINED)
+                return shm_chain_copy(trie->arena, view, offset, buffer, size);
+        if (view->head.flags & SHM_LEAF_CELL) {
+                shm_map_view_copy(view, &value);
+                shm_racy_copy_out(buffer, (const uint8_t *) &value + offset, size);
+                return 0;
+        }
+        shm_racy_copy_out(buffer,
+                          view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags) + offset,
+                          size);
+        return 0;
+}
+
+ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t offset,
+                     void *buffer, size_t size, ShmMapView *ret_view) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        for (;;) {
+                uint32_t rest;
+
+                r = shm_map_find(trie, key, &c, &view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (view.is_over)
+                        return -ENOENT;
+                if (version && view.handle != version)
+                        return -EAGAIN;
+                rest = offset < view.head.value_size ? view.head.value_size - offset : 0;
+                rest = rest < size ? rest : (uint32_t) size;
+                r = shm_map_copy(trie, &view, offset, buffer, rest);
+                *ret_view = view;
+                if (shm_map_view_live(trie->arena, &view)) {
+                        shm_evict_visit(trie, view.handle);
+                        return r ?: (ssize_t) rest;
+                }
+        }
+}
+
+ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                    ShmMapView *ret_view) {
+        ShmMapView unwanted, *view = ret_view ?: &unwanted;
+        ShmTrieCursor c;
+        int r;
+
+        for (;;) {
+                r = shm_map_find(trie, key, &c, view);
+                if (r)
+                        return r < 0 ? r : -ENOENT;
+                if (view->is_over)
+                        return -ENOENT;
+                if (view->head.value_size > size)
+                        return -EMSGSIZE;
+                r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
+                if (shm_map_view_live(trie->arena, view)) {
+                        shm_evict_visit(trie, view->handle);
+                        return r ?: (ssize_t) view->head.value_size;
+                }
+        }
+}
+
+/* One attempt. SHM_TRIE_E_CHANGED: try again. */
+static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        int r;
+
+        r = shm_map_find(trie, key, &c, &view);
+        if (r)
+                return r < 0 ? r : -ENOENT;
+        if (view.is_over && !shm_map_settle_end(&view))
+                return SHM_TRIE_E_CHANGED;
+        if (expected && c.value != expected)
+                return view.is_over ? -ENOENT : -EAGAIN;
+        r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
+        if (r == 0)
+                shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view);
+        return r == 0 && view.is_over && !(shm_map_view_is_claim(&view) && expected) ? -ENOENT : r;
+}
+
+int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t expected) {
+        int r;
+
+        if (trie->arena->read_only)
+                return -EROFS;
+        shm_tally_begin(actor, trie);
+        do {
+                r = delete_once(actor, trie, key, expected);
+                if (r == -ENOBUFS && shm_trie_settle_kept(actor))
+                        r = SHM_TRIE_E_CHANGED;
+        } while (r == SHM_TRIE_E_CHANGED);
+        shm_tally_end(actor, trie);
+        return r;
+}
+
+uint32_t shm_maps_epoch(const ShmArena *arena, uint64_t *ret_handle) {
+        ShmMaps maps;
+
+        *ret_handle = 0;
+        if (shm_root_get(arena, SHM_MAPS_ROOT, ret_handle) != 0 ||
+            shm_object_copy(arena, *ret_handle, 0, &maps, sizeof(maps)) != 0 || maps.magic != SHM_MAPS_MAGIC)
+                return 0;
+        return maps.epoch;
+}

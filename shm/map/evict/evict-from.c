@@ -1,0 +1,144 @@
+/*
+ * Maps: eviction from other maps
+ *
+ * Purpose: if the pool has no memory left for a put, chooses the map whose entries are evicted.
+ *
+ * All maps that evict share the memory of their entries. A put takes memory from the largest of these maps. So a map
+ * that needs less than an equal share keeps all of its entries, however many entries are put into other maps, and the
+ * other maps come to equal sizes. If a put evicted in its own map alone, a map that was made late, or that shrank,
+ * would stay small for ever, and its puts would fail once it has no entries. If the age of entries decided, over all
+ * maps, a map whose users read many keys once would empty the other maps.
+ *
+ * Another map is chosen only if it is larger by more than an eighth of its bytes. So among maps of nearly the same size
+ * each put evicts in its own map, and threads do not have to flush their tallies with each put.
+ *
+ * Invariants
+ *   1. A map that does not evict loses nothing: its options decide, whatever the bits of `evicting` say.
+ *   2. If a map evicts, and its bit in `evicting` is clear, the last search found no entry in it, and none was put
+ *      since. But a search may miss entries while other threads evict. So before a put fails, all maps are searched
+ *      that have entries by their counts.
+ *   3. All else here is a hint: the sizes of maps may be old.
+ *
+ * Who may do what: a put. Any process that may put into one map of a pool may delete in all of them.
+ *
+ * Crash: nothing is written.
+ */
+#include "shm/map/evict/evict-from.h"
+
+#include "shm/arena/cache-walk.h"
+#include "shm/map/state/tally.h"
+#include "shm/slab/slab-walk.h"
+
+#define MARGIN_SHARE 8 /* another map loses entries if it is larger by more than this share of its bytes */
+
+bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret) {
+        return shm_map_open_root(arena, i, ret) && shm_map_options_evict(ret) != SHM_MAP_EVICT_NEVER;
+}
+
+static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
+        uint32_t own = trie->map - 1, largest = (uint32_t) __builtin_ctzll(maps);
+        uint64_t most = 0;
+
+        for (; maps != 0; maps &= maps - 1) {
+                uint32_t i = (uint32_t) __builtin_ctzll(maps);
+                uint64_t bytes = shm_map_bytes_of(trie->arena, i);
+
+                bytes -= i == own ? 0 : bytes / MARGIN_SHARE;
+                if (bytes > most || (bytes == most && i == own)) {
+                        largest = i;
+                        most = bytes;
+                }
+        }
+        return largest;
+}
+
+/*
+ * A map without entries is not searched: it may have had entries in all slabs, and there may be 63 such maps. Tallies
+ * are summed up only where they can hide as many bytes as the map seems to have.
+ */
+static bool has_entries(const ShmArena *arena, uint32_t i) {
+        ShmMapTotals totals;
+
+        if (shm_map_bytes_of(arena, i) > shm_arena_n_records_ever(arena) * SHM_TALLY_BYTES)
+                return true;
+        shm_map_counts(arena, i, &totals);
+        return totals.entries != 0 || totals.bytes != 0 || shm_map_is_miscounted(arena, i);
+}
+
+const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *space) {
+        while (*maps != 0) {
+                uint32_t i = largest_of(trie, *maps);
+
+                *maps &= ~(UINT64_C(1) << i);
+                if (i == trie->map - 1)
+                        return trie;
+                if (shm_evict_open(trie->arena, i, space) && has_entries(trie->arena, i))
+                        return space;
+        }
+        return NULL;
+}
+
+/* The bytes of all slots that are taken, except for indexes, which shrink when entries are evicted. */
+static uint64_t taken_bytes(const ShmTrie *trie) {
+        const ShmArena *arena = trie->arena;
+        SlabWord index = shm_slab_word(arena, slot_id_slab(shm_handle_slot(trie->root))), w;
+        uint32_t budget = UINT32_MAX, slab;
+        uint64_t bytes = 0;
+        ShmSlabWalk walk;
+
+        shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
+        while (shm_slab_walk_next(&walk, arena, &budget, &slab, &w)) {
+                const ShmClass *class = shm_slab_class(arena, w);
+
+                if (slab_word_epoch(w) != slab_word_epoch(index))
+                        bytes += (uint64_t) __builtin_popcountll(w.low & ~class->tail_mask) * class->size;
+        }
+        return bytes;
+}
+
+static uint64_t cached_bytes(const ShmArena *arena) {
+        uint64_t bytes = 0;
+
+        for (uint32_t i = 0; i < shm_arena_n_records_ever(arena); i++)
+                for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);)
+                        bytes += (uint64_t) shm_cache_walk_count(&walk) * arena->classes[walk.class].size;
+        return bytes;
+}
+
+/* False: not known, since a thread died in a change of one of the maps. */
+static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
+        ShmMapTotals totals;
+        ShmTrie map;
+
+        *ret = 0;
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                if (!shm_evict_open(arena, i, &map))
+                        continue;
+                if (shm_map_is_miscounted(arena, i))
+                        return false;
+                shm_map_counts(arena, i, &totals);
+                *ret += totals.bytes;
+        }
+        return true;
+}
+
+static uint64_t offered_bytes(const ShmTrie *trie) {
+        uint64_t bytes = 0;
+
+        for (uint64_t maps = shm_evict_maps(trie); maps != 0; maps &= maps - 1)
+                bytes += shm_map_bytes_of(trie->arena, (uint32_t) __builtin_ctzll(maps));
+        return bytes;
+}
+
+/* Walks over all slabs only if the value is larger than all entries. Slabs of entries may have free slots, too. */
+bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost) {
+        uint64_t size = (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE, taken, evictable;
+
+        if (cost > size)
+                return false;
+        if (cost <= offered_bytes(trie) || !evictable_bytes(trie->arena, &evictable))
+                return true;
+        evictable += cached_bytes(trie->arena);
+        taken = taken_bytes(trie);
+        return taken <= evictable || cost + taken - evictable <= size;
+}

@@ -1,0 +1,74 @@
+#pragma once
+/*
+ * Eviction: a full map makes room for a new entry by deleting entries that were not used for a long time (SIEVE). A map
+ * is full at its limit, or if the pool has no memory left.
+ */
+#include "shm/map/leaf/leaf.h"
+#include "shm/map/state/options.h"
+
+/* A put that needs room. */
+typedef struct ShmEvict {
+        ShmMapOptions options; /* as the map had them when the put began */
+        uint64_t cost; /* bytes that the leaf takes, as shm_map_view_cost() counts them */
+        uint32_t class; /* the class of the leaf */
+        uint32_t epoch; /* as for shm_object_alloc() */
+        bool chained;
+        bool for_index; /* it has its leaf, but there was no memory for a node */
+        uint64_t old; /* the leaf that it will replace, and that is not evicted; 0: none, or not known */
+        uint64_t old_cost;
+} ShmEvict;
+
+/* Whether puts have to ask for room at all. */
+static inline bool shm_evict_is_wanted(const ShmTrie *trie, const ShmMapOptions *options) {
+        return trie->map != 0 && (options->evict != SHM_MAP_EVICT_NEVER || options->limit_bytes != 0);
+}
+
+void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf);
+
+/* A leaf was used: the hand spares it once. If its bit is set already, nothing is written. */
+static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
+        SlotId id = shm_handle_slot(leaf);
+
+        if (trie->map == 0 || shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
+                return;
+        /* ORDER: rlx; a hint. */
+        if (!(shm_load_rlx(&trie->arena->lines[slot_id_slab(id)].visited) >> slot_id_slot(id) & 1))
+                shm_evict_set_visited(trie, leaf);
+}
+
+/* Says whether puts into other maps may evict this map's entries. A hint: its options decide. */
+void shm_evict_offer(const ShmTrie *trie, bool evicts);
+
+/* To be called before the leaf is linked. `cost`: as shm_map_view_cost(); `used`: it replaces an entry of its key. */
+void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
+
+/*
+ * Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and the bits of this slab, its
+ * range and its class were set for an earlier entry.
+ */
+static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions *options, uint64_t leaf) {
+        const ShmSlabLine *line = &trie->arena->lines[slot_id_slab(shm_handle_slot(leaf))];
+        /* ORDER: rlx; the slab's class stays, as the leaf is this thread's. */
+        SlabWord word = { .high = shm_load_rlx(&line->word.high) };
+
+        if (trie->map == 0)
+                return true;
+        /* ORDER: rlx; bits that are never cleared. ORDER: rlx; as the other. */
+        return options->evict == SHM_MAP_EVICT_NEVER && shm_load_rlx(&line->maps) >> (trie->map - 1) & 1 &&
+               shm_load_rlx(&trie->arena->header->maps[trie->map - 1].classes) >> slab_word_class(word) & 1;
+}
+
+/*
+ * Before a put makes its leaf: evicts if the map is full. -E2BIG: the entry alone exceeds the limit; -ENOSPC: the map
+ * would exceed it, and does not evict; -ENOBUFS: no note is left.
+ */
+int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict);
+
+/*
+ * After a put failed with -ENOMEM. `n_tries`: earlier calls for this put. True: entries were evicted, and the put is to
+ * be tried again.
+ */
+bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries);
+
+/* Whether the map evicted for memory a moment ago, and has not emptied whole slabs since. */
+bool shm_evict_was_full(const ShmTrie *trie);

@@ -1,0 +1,101 @@
+/*
+ * Maps: lifetimes
+ *
+ * Purpose: entries have an end, which can be moved.
+ *
+ * Invariants
+ *   1. A thread may find that an entry's time is over, and therefore change the map, or refuse a change. Before that,
+ *      it settles the end that it saw, by compare-and-set, or finds it settled. So no touch comes between. A reader
+ *      only looks: a touch that was held up since before the end may bring back an entry that a reader has missed, if
+ *      nobody took its memory.
+ *   2. `first` of a slab, and of the arena, is not later than the end of any entry in it, except while a step looks at
+ *      the slab, or a pass is under way. A writer stores the end of a leaf, links the leaf, lowers `first` of its slab,
+ *      then that of the arena. A step sets the arena's to the latest time, then the slab's to 0, looks at the leaves,
+ *      and lowers both to the earliest end that is left. So one of the two sees the other. See expiry.c, too.
+ *
+ * Who may do what: writers settle ends, move ends and lower `first`; the maintainer passes over the slabs
+ *   (shm/map/entry/expiry.c).
+ *
+ * Crash: if a writer dies after the link, its record names the map. The map is counted then, and the count notes the
+ *   ends of all entries. If the maintainer dies in a step, the next one sweeps all maps, and notes the ends, too.
+ */
+#include "shm/map/state/lifetime.h"
+
+#include "shm/arena/client.h"
+#include "shm/map/state/options.h"
+#include "shm/slab/slab.h"
+
+uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms) {
+        if (ttl_ms == SHM_MAP_TTL_DEFAULT)
+                ttl_ms = shm_map_options(trie).ttl_ms;
+        if (ttl_ms == 0 || ttl_ms == SHM_MAP_TTL_NONE)
+                return 0;
+        return begun_ms + ttl_ms;
+}
+
+uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
+        uint64_t end = shm_map_end_from(trie, ttl_ms, 0);
+
+        /* For an entry without an end the clock is not read. */
+        return end ? shm_map_now_ms(trie) + end : 0;
+}
+
+bool shm_map_is_past(const ShmTrie *trie, uint64_t ms) {
+        return ms <= shm_map_now_ms(trie);
+}
+
+bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view) {
+        return (view->head.flags & SHM_LEAF_CLAIM) || shm_map_is_past(trie, view->expires);
+}
+
+uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
+        if (view->expires == SHM_MAP_ENDED || (view->head.flags & (SHM_LEAF_CLAIM | SHM_LEAF_CELL)))
+                return view->expires;
+        return view->expires + shm_map_options(trie).stale_ms;
+}
+
+bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret) {
+        shm_racy_copy(ret,
+                      view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CLAIM) - sizeof(*ret),
+                      sizeof(*ret));
+        return shm_map_view_live(trie->arena, view);
+}
+
+bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
+        return !shm_map_is_past(trie, claim->ends) &&
+               shm_client_identity(trie->arena, claim->client) == claim->process;
+}
+
+bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
+        uint64_t *word = (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
+        uint64_t seal = shm_leaf_seal(view->handle);
+        uint64_t expected = (view->expires | (view->is_settled ? SHM_LEAF_SETTLED : 0)) ^ seal;
+
+        /* ORDER: acqrel, pairs with shm_expiry_step(); before `first`. */
+        return shm_cas_acqrel(word, &expected, expires ^ seal);
+}
+
+bool shm_map_settle_end(const ShmMapView *view) {
+        if (shm_map_view_is_claim(view))
+                return true;
+        return view->is_settled || shm_map_set_end(view, view->expires | SHM_LEAF_SETTLED);
+}
+
+bool shm_expiry_lower(uint64_t *first, uint64_t expires) {
+        /* ORDER: sc, pairs with shm_expiry_step(); after the leaf was linked. */
+        uint64_t seen = shm_load_sc(first);
+
+        while (seen == 0 || expires < seen)
+                /* ORDER: acqrel, pairs with shm_expiry_step(); after the leaf was linked. */
+                if (shm_cas_acqrel(first, &seen, expires))
+                        return seen == 0;
+        return false;
+}
+
+void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires) {
+        if (expires == 0)
+                return;
+        (void) shm_expiry_lower(&arena->lines[slot_id_slab(shm_handle_slot(leaf))].expires_first, expires);
+        if (shm_expiry_lower(&arena->header->expiry.first, expires))
+                shm_wake(arena);
+}

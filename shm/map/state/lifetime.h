@@ -1,0 +1,55 @@
+#pragma once
+/* Lifetimes of entries. An entry whose time is over is absent at once; shm/map/entry/expiry.h gives its memory back. */
+#include "shm/map/leaf/leaf.h"
+#include "shm/map/trie/trie.h"
+
+#define SHM_MAP_TTL_DEFAULT UINT32_C(0) /* the map's, see ShmMapOptions */
+#define SHM_MAP_TTL_NONE UINT32_MAX
+
+static inline uint64_t shm_map_now_ms(const ShmTrie *trie) {
+        return trie->now_ns(trie->arena) / SHM_NS_PER_MS;
+}
+
+/* The end of an entry that begins now; 0: none. */
+uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
+/* The same for an entry that began at `begun_ms`. */
+uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms);
+
+bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
+
+/* Whether a leaf with an end is a claim, or an expired entry. */
+bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view);
+
+/* For an entry without an end the clock is not read. */
+static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) {
+        return __builtin_expect(view->expires != 0, 0) && shm_map_is_absent(trie, view);
+}
+
+/* When the memory of a leaf with an end may go. */
+uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
+
+/* False: the leaf is no more. */
+bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret);
+/* Whether its process is there, and its time is not over. The leaf stays longer if the claim has a stale value. */
+bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim);
+
+/*
+ * Replaces the end that was seen; SHM_MAP_ENDED ends the entry for good. False: the leaf has another end by now. If the
+ * leaf was unlinked meanwhile, the change is as if it had come before that.
+ */
+#define SHM_MAP_ENDED UINT64_C(1)
+bool shm_map_set_end(const ShmMapView *view, uint64_t expires);
+/*
+ * Settles that an entry is over, so that no touch that was held up brings it back. Its stale value can be had as long
+ * as before, until another leaf replaces it. A claim is no entry, and stays as it is. False: the leaf has another end
+ * by now.
+ */
+bool shm_map_settle_end(const ShmMapView *view);
+
+/*
+ * To be called once a leaf with an end is linked, or has an earlier end, so that passes look at it. If the caller dies
+ * before this, a count of the map does it (shm/map/entry/map-sweep.c).
+ */
+void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires);
+/* Lowers a `first`. Returns whether nothing had an end before. */
+bool shm_expiry_lower(uint64_t *first, uint64_t expires);

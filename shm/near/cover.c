@@ -1,0 +1,98 @@
+/*
+ * Covers of near caches
+ *
+ * Purpose: tells whether copies may be read now.
+ *
+ * Invariants
+ *   1. A program reads a copy after it looked at the cover: the cover holds, and names the copy's epoch. So when the
+ *      copy is read, the near cache has dropped the copies of all keys that were changed before the cover's time minus
+ *      the bound. A look at the cover after the read would prove nothing: the time may have been over during the read,
+ *      and have been moved since.
+ *   2. The process takes the time first, and computes from it the time that it stores. So if its thread is stopped in
+ *      between, the stored time is earlier than it could be, and never later.
+ *   3. The words are changed by compare-and-set from the values that the process stored last. If the slot is another
+ *      object's by then, the change fails, but for a chance of 2^-64.
+ *
+ * Who may do what: one process changes a cover, all read it.
+ *
+ * Crash: the word of one clock may be later than the other's; the earlier one counts.
+ */
+#include "shm/near/cover.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shm/arch/racy.h"
+#include "shm/cache/lookup.h"
+#include "shm/map/leaf/leaf.h"
+
+void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t prefixes_size) {
+        uint64_t seal = shm_leaf_seal(handle);
+        const ShmCover cover = {
+                .magic = SHM_COVER_MAGIC,
+                .until = { .monotonic_ms = seal, .real_ms = seal },
+                .epoch = epoch,
+                .prefixes_size = prefixes_size,
+        };
+
+        /* A thread may still read here, for a cover that had this slot before. */
+        shm_racy_copy(object, &cover, sizeof(cover));
+}
+
+int shm_cover_load(const ShmArena *arena, uint64_t handle, ShmCover *ret) {
+        uint64_t seal = shm_leaf_seal(handle);
+        void *object;
+
+        if (shm_object_get(arena, handle, &object, NULL) != 0)
+                return -ENOENT;
+        shm_racy_copy(ret, object, sizeof(*ret));
+        /* ORDER: acq, pairs with shm_cover_set(); the copy is read after this. */
+        ret->until.monotonic_ms = shm_load_acq(&((ShmCover *) object)->until.monotonic_ms) ^ seal;
+        /* ORDER: acq, pairs with shm_cover_set(); as above. */
+        ret->until.real_ms = shm_load_acq(&((ShmCover *) object)->until.real_ms) ^ seal;
+        /* ORDER: acq, pairs with shm_uncached_free(); the words are read before the tag is read again. */
+        shm_fence_acq();
+        return shm_object_live(arena, handle) && ret->magic == SHM_COVER_MAGIC ? 0 : -ENOENT;
+}
+
+static int move_time(uint64_t *word, uint64_t seal, uint64_t *seen, uint64_t until) {
+        uint64_t expected = *seen ^ seal;
+
+        /* ORDER: acqrel, pairs with shm_cover_load(); what was dropped is before. */
+        if (!shm_cas_acqrel(word, &expected, until ^ seal))
+                return -ESTALE;
+        *seen = until;
+        return 0;
+}
+
+int shm_cover_set(const ShmArena *arena, uint64_t handle, ShmCoverTime *seen, const ShmCoverTime *until) {
+        uint64_t seal = shm_leaf_seal(handle);
+        ShmCover *cover;
+        void *object;
+        int r;
+
+        r = shm_object_get(arena, handle, &object, NULL);
+        if (r)
+                return r;
+        cover = object;
+        r = move_time(&cover->until.monotonic_ms, seal, &seen->monotonic_ms, until->monotonic_ms);
+        return r ?: move_time(&cover->until.real_ms, seal, &seen->real_ms, until->real_ms);
+}
+
+bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const void *key,
+                       size_t key_size) {
+        char prefixes[SHM_COVER_PREFIXES_MAX];
+        uint32_t size = cover->prefixes_size, n;
+
+        if (size == 0)
+                return true;
+        if (size > sizeof(prefixes) || shm_object_copy(arena, handle, sizeof(*cover), prefixes, size) != 0)
+                return false;
+        prefixes[size - 1] = 0;
+        for (uint32_t at = 0; at < size; at += n + 1) {
+                n = (uint32_t) strlen(&prefixes[at]);
+                if (n <= key_size && memcmp(&prefixes[at], key, n) == 0)
+                        return true;
+        }
+        return false;
+}

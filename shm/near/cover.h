@@ -1,0 +1,49 @@
+#pragma once
+/*
+ * The cover of a near cache: an object that says which epoch's copies may be read, which keys they can have, and until
+ * when. It lives in that epoch, and is gone when the epoch is revoked.
+ *
+ * The time is on two clocks, and both must agree. Nobody sets CLOCK_MONOTONIC, but it stands still while the system is
+ * suspended; CLOCK_REALTIME is set ahead then, before any program runs. To read the coarse kind of both costs less than
+ * to read CLOCK_BOOTTIME.
+ *
+ * The words are sealed as those of leaves are (leaf.h): the process that gives the cover may be stopped in a
+ * change, and go on when the slot is another object's.
+ */
+#include "shm/arena/arena.h"
+
+#define SHM_COVER_MAGIC UINT64_C(0x7265766f63616873) /* "shacover" */
+#define SHM_COVER_PREFIXES_MAX 1024U
+
+typedef struct ShmCoverTime {
+        uint64_t monotonic_ms, real_ms; /* 0: past */
+} ShmCoverTime;
+
+/* The prefixes of keys follow, each with its zero. If there are none, all keys are covered. */
+typedef struct ShmCover {
+        uint64_t magic;
+        ShmCoverTime until; /* in the arena: sealed */
+        uint32_t epoch;
+        uint32_t prefixes_size;
+} ShmCover;
+static_assert(sizeof(ShmCover) == 32, "arena format");
+
+/* Fills an object that nobody knows of yet. It covers nothing at first. */
+void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t prefixes_size);
+
+/* -ENOENT: there is no such cover, or no longer. Call this before you read the copy that the cover is for. */
+int shm_cover_load(const ShmArena *arena, uint64_t handle, ShmCover *ret);
+
+static inline bool shm_cover_holds(const ShmCover *cover, const ShmCoverTime *now) {
+        return now->monotonic_ms < cover->until.monotonic_ms && now->real_ms < cover->until.real_ms;
+}
+
+/*
+ * Moves the time. Only the process that gives the cover calls this. `seen`: the time that it stored last; it becomes
+ * `until`. -ESTALE: the object is no more.
+ */
+int shm_cover_set(const ShmArena *arena, uint64_t handle, ShmCoverTime *seen, const ShmCoverTime *until);
+
+/* Whether a cover that was loaded has this key. */
+bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const void *key,
+                       size_t key_size);
