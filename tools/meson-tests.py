@@ -17,7 +17,7 @@ KIND = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped', 'IGNORED': 
 N_LINES, N_COLUMNS = 16, 160     # a failed test shows its last lines, and before these so many that give a reason
 COLOUR = re.compile(r'\x1b\[[0-?]*[ -/]*[@-~]')
 REASON = re.compile(r'\bFAIL: |\bERROR\b|Error: |Assertion|: error: |: runtime error: |WARNING: ThreadSanitizer')
-COVERED = {'unit', 'api', 'daemon', 'stress'}
+COVERED = {'unit', 'api', 'slab-alloc', 'daemon', 'stress'}
 
 
 def read_tests(build):

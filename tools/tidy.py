@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy, with the checks of .clang-tidy, on the C files of shm, proto and libclient: tidy.py BUILD."""
+"""Runs clang-tidy, with the checks of .clang-tidy, on the C files of shm, proto, libclient and slab-alloc: tidy.py BUILD."""
 
 import concurrent.futures
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ('shm', 'proto', 'libclient')
+FOLDERS = ('shm', 'proto', 'libclient', 'slab-alloc')
 PROGRAM = 'clang-tidy-14'
 
 

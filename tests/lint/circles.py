@@ -9,7 +9,7 @@ import re
 
 import tree
 
-FOLDERS = ('shm/', 'proto/', 'libclient/', 'daemon/', 'near/', 'examples/', 'bench/')
+FOLDERS = ('shm/', 'proto/', 'libclient/', 'slab-alloc/', 'daemon/', 'near/', 'examples/', 'bench/')
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]*)"', re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""A .c file of shm or libclient that touches an atomic opens with a comment of these parts, in this order:
+"""A .c file of shm, libclient or slab-alloc that touches an atomic opens with a comment of these parts, in this order:
 
         Purpose             one sentence
         Invariants          numbered, so that others can cite one
@@ -13,7 +13,7 @@ import re
 import orders
 import tree
 
-FOLDERS = ('shm/', 'libclient/')
+FOLDERS = ('shm/', 'libclient/', 'slab-alloc/')
 PARTS = ('Purpose', 'Invariants', 'Who may do what', 'Crash')
 
 

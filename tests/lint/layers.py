@@ -5,7 +5,7 @@ import re
 
 import tree
 
-ALL = {'shm', 'proto', 'libclient', 'daemon', 'near', 'examples', 'tests', 'bench'}
+ALL = {'shm', 'proto', 'libclient', 'daemon', 'slab-alloc', 'near', 'examples', 'tests', 'bench'}
 
 # Each folder, and the folders that it may include.
 MAY_USE = {
@@ -13,6 +13,7 @@ MAY_USE = {
     'proto': {'shm', 'proto'},
     'libclient': {'shm', 'proto', 'libclient'},
     'daemon': {'shm', 'proto', 'daemon'},
+    'slab-alloc': {'shm', 'proto', 'libclient', 'slab-alloc'},
     'near': {'near'},
     'examples': {'examples'},
     'tests': ALL,
@@ -21,7 +22,7 @@ MAY_USE = {
 
 # The public headers belong to libclient: layers below it and beside it do not know them. The verbs on entries of maps
 # are a program like any other.
-MAY_USE_PUBLIC = {'libclient', 'near', 'examples', 'tests', 'bench', 'daemon/ctl/entry'}
+MAY_USE_PUBLIC = {'libclient', 'slab-alloc', 'near', 'examples', 'tests', 'bench', 'daemon/ctl/entry'}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]', re.MULTILINE)
 
@@ -50,7 +51,7 @@ def what_is_wrong(layer, folder, quote, path):
 def check(root):
     problems = []
     for name in tree.c_files(root):
-        layer = name.split('/')[0]
+        layer = 'tests' if tree.is_test(name) else name.split('/')[0]
         if layer not in MAY_USE:
             problems.append(f'{name}: C files live in {", ".join(MAY_USE)}')
             continue
@@ -74,6 +75,7 @@ CASES = [
     ('public', include('examples/a.c', '<tslab.h>'), [], None),
     ('public, by the verbs on entries', include('daemon/ctl/entry/a.c', '<tslab_map.h>'), [], None),
     ('tests', include('tests/unit/a.c', '"tests/util/b.h"'), [], None),
+    ('tests of a library', include('slab-alloc/tests/a.c', '"tests/util/b.h"'), [], None),
     ('bench', include('bench/a.c', '"daemon/b.h"'), [], None),
     ('an example inside', include('examples/a.c', '"libclient/b.h"'), [], 'examples may not include'),
     ('up', include('shm/a.c', '"proto/b.h"'), [], 'shm may not include'),
@@ -81,6 +83,7 @@ CASES = [
     ('across', include('libclient/a.c', '"daemon/b.h"'), [], 'libclient may not include'),
     ('across, back', include('daemon/a.c', '"libclient/b.h"'), [], 'daemon may not include'),
     ('across, public', include('daemon/a.c', '<tslab.h>'), [], 'daemon may not use'),
+    ('the library', include('slab-alloc/a.c', '"tests/util/b.h"'), [], 'slab-alloc may not include'),
     ('tests from below', include('shm/a.c', '"tests/util/b.h"'), [], 'shm may not include'),
     ('not from the root', include('shm/a.c', '"b.h"'), [], 'not a path'),
     ('not from the root, deeper', include('daemon/a.c', '"ctl/b.h"'), [], 'not a path'),

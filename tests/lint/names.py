@@ -11,7 +11,7 @@ import re
 
 import tree
 
-FOLDERS = ('shm/', 'proto/', 'libclient/', 'daemon/', 'near/', 'bench/')
+FOLDERS = ('shm/', 'proto/', 'libclient/', 'slab-alloc/', 'daemon/', 'near/', 'bench/')
 APART = ('examples/', 'bench/allocators/')
 
 MOST_ONE_WORD = 4
@@ -32,7 +32,7 @@ def check(root, exceptions=None):
     exceptions = ONE_WORD if exceptions is None else exceptions
     problems, places, unused = [], collections.defaultdict(dict), set(exceptions)
     for name in tree.c_files(root):
-        if not name.startswith(FOLDERS) or name.startswith(APART):
+        if not name.startswith(FOLDERS) or name.startswith(APART) or tree.is_test(name):
             continue
         for function, line in static_functions(tree.read(root, name)):
             others = places[os.path.dirname(name), function]
@@ -70,6 +70,7 @@ CASES = [
     ('a table', {'shm/a.c': 'static const int table[] = { 1 };\nstatic int x = f(1);\n'}, [], None),
     ('a comment', {'shm/a.c': '/*\nstatic int take(void) {\n*/\n'}, [], None),
     ('a test', {'tests/unit/a.c': static('take'), 'tests/unit/b.c': static('take')}, [], None),
+    ('a test of a library', {'slab-alloc/tests/a.c': static('take')}, [], None),
     ('an example', {'examples/a.c': static('take')}, [], None),
     ('an allocator', {'bench/allocators/a.h': static('f_g'), 'bench/allocators/b.h': static('f_g')}, [], None),
     ('an exception', {'shm/a.c': static('max')}, [ONE], None),

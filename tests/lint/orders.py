@@ -82,7 +82,7 @@ def check(root):
         if name == ATOMICS:
             continue
         code = tree.blank(text)
-        outside = name.startswith(('tests/', 'bench/'))
+        outside = tree.is_test(name) or name.startswith('bench/')
         for pattern in (RAW,) if outside else (RAW, GENERIC):
             for match in pattern.finditer(code):
                 line = tree.line_of(code, match.start())
@@ -119,6 +119,7 @@ CASES = [
     ('a generic call', {'shm/a.c': 'int f(void) {\n        return atomic_load(&x);\n}\n'}, [], 'belongs in'),
     ('the wrappers', {'shm/arch/atomic.h': 'x = memory_order_relaxed;\n'}, [], None),
     ('a test', {'tests/unit/a.c': 'int y = shm_load_acq(&x);\n'}, [], None),
+    ('a test of a library', {'slab-alloc/tests/a.c': 'int y = shm_load_acq(&x);\n'}, [], None),
 ]
 
 if __name__ == '__main__':

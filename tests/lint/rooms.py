@@ -10,7 +10,7 @@ import graphlib
 import circles
 import tree
 
-LAYERS = ('shm', 'proto', 'libclient', 'daemon', 'daemon/ctl', 'near', 'examples', 'bench')
+LAYERS = ('shm', 'proto', 'libclient', 'slab-alloc', 'daemon', 'daemon/ctl', 'near', 'examples', 'bench')
 
 # The rooms of all layers, each with the other rooms that it may include.
 ROOMS = {
@@ -34,7 +34,8 @@ ROOMS = {
     'proto': '',
 
     'libclient': '',
-    'libclient/slab-alloc': 'libclient',
+    'slab-alloc': '',
+    'slab-alloc/tests': '',
 
     'daemon': '',
     'daemon/work': 'daemon',

@@ -9,7 +9,7 @@ import sys
 
 import tree
 
-LAYERS = ('shm/', 'proto/', 'libclient/', 'daemon/')
+LAYERS = ('shm/', 'proto/', 'libclient/', 'slab-alloc/', 'daemon/')
 SOURCE_LINES = 400      # files should have fewer lines than these
 HEADER_LINES = 150
 COLUMNS = 120           # the formatter breaks lines earlier, but cannot break strings

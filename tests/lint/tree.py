@@ -41,12 +41,16 @@ def c_files(root):
     return [f for f in files(root) if f.endswith(('.c', '.h'))]
 
 
+def is_test(name):
+    return name.startswith('tests/') or '/tests/' in name
+
+
 def read(root, name):
     return (root / name).read_text(encoding='utf-8', errors='replace')
 
 
 def is_public(name):
-    return name.startswith('libclient/') and PUBLIC_HEADER.fullmatch(os.path.basename(name)) is not None
+    return name.startswith(('libclient/', 'slab-alloc/')) and PUBLIC_HEADER.fullmatch(os.path.basename(name)) is not None
 
 
 def blank(text):

@@ -3,7 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libclient/slab-alloc/state.h"
+#include "slab-alloc/state.h"
 
 _public_ uint32_t slab_object_count(uint32_t obj_size) {
         static const uint32_t sizes[] = ALLOCATOR_CLASSES;

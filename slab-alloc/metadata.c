@@ -7,7 +7,7 @@
  * Who may do what: any thread of this process writes; nothing is decided by it.
  * Crash: it is this process's, and ends with it.
  */
-#include "libclient/slab-alloc/metadata.h"
+#include "slab-alloc/metadata.h"
 
 #include <string.h>
 

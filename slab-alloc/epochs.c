@@ -11,8 +11,8 @@
 
 #include <tslab.h>
 
-#include "libclient/slab-alloc/counters.h"
-#include "libclient/slab-alloc/metadata.h"
+#include "slab-alloc/counters.h"
+#include "slab-alloc/metadata.h"
 #include "shm/epoch/epoch.h"
 
 #define STABLE_ROOT "slab-alloc.closed" /* not 0: a program closed epoch 0 */

@@ -1,6 +1,6 @@
 #pragma once
 /* The members of struct SlabAllocator that programs may read. */
-#include "libclient/slab-alloc/state.h"
+#include "slab-alloc/state.h"
 
 /* How many advances there had been when an epoch was opened; 0 for epochs that were open from the beginning. */
 uint64_t metadata_era(uint32_t number);

@@ -5,7 +5,7 @@
 #include <epoch_domain.h>
 #include <tslab.h>
 
-#include "libclient/slab-alloc/state.h"
+#include "slab-alloc/state.h"
 #include "shm/epoch/epoch.h"
 
 #define DEPTH_MAX 64

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/slab-alloc/counters.h"
-#include "libclient/slab-alloc/metadata.h"
+#include "slab-alloc/counters.h"
+#include "slab-alloc/metadata.h"
 #include "proto/cleanup.h"
 #include "shm/stats/stats.h"
 

@@ -6,7 +6,7 @@
  * Who may do what: any thread adds; nothing is decided by them.
  * Crash: they are this process's, and end with it.
  */
-#include "libclient/slab-alloc/counters.h"
+#include "slab-alloc/counters.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * the loads of these counters.
  */
 #include "libclient/enter.h"
-#include "libclient/slab-alloc/state.h"
+#include "slab-alloc/state.h"
 #include "shm/slab/slab.h"
 
 /* Counts of this thread before a call. `record` is NULL if threads share one: then nothing is counted. */

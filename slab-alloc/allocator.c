@@ -1,5 +1,5 @@
 /* Allocators: private pools of one shape. */
-#include "libclient/slab-alloc/state.h"
+#include "slab-alloc/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include <tslab.h>
 
-#include "libclient/slab-alloc/counters.h"
-#include "libclient/slab-alloc/metadata.h"
+#include "slab-alloc/counters.h"
+#include "slab-alloc/metadata.h"
 #include "shm/epoch/epoch.h"
 #include "shm/format/handle.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/slab-alloc/state.h"
+#include "slab-alloc/state.h"
 
 #define N_CLASSES 8
 #define NSEC_PER_SEC UINT64_C(1000000000)
