@@ -8,7 +8,8 @@
  *   1. Tags of slots on top of a cache become odd from the top down, before the count is lowered. So at any time the
  *      live slots in the cache are its topmost ones, and repair finds them all and rolls them back. Handles are stored
  *      after the count is lowered: the caller's memory may be shared, and a handle that others find there must not be
- *      rolled back.
+ *      rolled back. They are made of the tags that were stored, and no tag is read again: once the count is lowered, a
+ *      revocation may give the slots back, and the tags be those of other threads' objects.
  *   2. CLAIM names the slots of a run, all of one slab. It stands from before the first of their tags becomes even
  *      until they are in the cache, or free in the slab. It does not say which of them were freed, and need not: a slot
  *      that is taken, has an even tag, and is in no cache, is lost.
@@ -66,22 +67,25 @@ static uint64_t batch_make_live(ShmActor *actor, uint32_t id) {
         return (uint64_t) tag << 32 | id;
 }
 
+/* Makes objects in the top slots, from the topmost down. The slots stay in the cache. */
+static void batch_make_all_live(ShmActor *actor, const ShmCache *cache, uint32_t count, uint64_t *ret_bits,
+                                uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i));
+}
+
 static size_t batch_pop(ShmActor *actor, ShmCache *cache, uint64_t *ret_handles, size_t n) {
         uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone while not frozen. */
-        uint32_t i, id, tag;
+        uint64_t bits[OPERATION_MAX];
 
         n = n < count ? n : count;
         if (n == 0)
                 return 0;
-        for (i = 0; i < n; i++)
-                (void) batch_make_live(actor, batch_slot(cache, count, i));
+        batch_make_all_live(actor, cache, count, bits, (uint32_t) n);
         shm_cache_set_count(cache, count - (uint32_t) n);
         shm_compiler_barrier();
-        for (i = 0; i < n; i++) {
-                id = batch_slot(cache, count, i);
-                tag = shm_load_rlx(&actor->tags[id]); /* ORDER: rlx; nobody has the handle yet. */
-                ret_handles[i] = ((uint64_t) tag << 32 | id) ^ actor->handle_bits;
-        }
+        for (size_t i = 0; i < n; i++)
+                ret_handles[i] = bits[i] ^ actor->handle_bits;
         shm_actor_count(actor, SHM_COUNT_ALLOC_HITS, n);
         return n;
 }
@@ -104,13 +108,6 @@ size_t shm_batch_alloc(ShmActor *actor, size_t size, uint32_t epoch, uint64_t *r
                          n < OPERATION_MAX ? n : OPERATION_MAX);
         shm_actor_leave(actor);
         return done;
-}
-
-/* Makes objects in the top slots, from the topmost down. The slots stay in the cache. */
-static void batch_make_all_live(ShmActor *actor, const ShmCache *cache, uint32_t count, uint64_t *ret_bits,
-                                uint32_t n) {
-        for (uint32_t i = 0; i < n; i++)
-                ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i));
 }
 
 static uint8_t *batch_object(const ShmActor *actor, uint64_t bits, uint32_t class) {

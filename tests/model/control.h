@@ -89,6 +89,21 @@ static inline void control_excuse_revoked(void) {
         }
 }
 
+/* The next control has revoked once more. If the epoch is closed, nothing of it is left. */
+static inline void control_expect_revoked(uint32_t id) {
+        ShmEpochInfo info;
+
+        if (shm_epoch_get(&world_arena, id, &info) != 0 || info.state == SHM_EPOCH_OPEN)
+                return;
+        for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
+                SlabWord w = shm_slab_word(&world_arena, slab);
+                SlabState state = slab_word_state(w);
+
+                if (state != SLAB_FREE && state != SLAB_UNCOMMITTED && slab_word_epoch(w) == id)
+                        model_fail("slab %u of a revoked epoch is %s", slab, slab_state_to_string(state));
+        }
+}
+
 static inline void recover_run(ShmMaintain *m, uint64_t *now_usec) {
         for (unsigned n = 0; n < 10000; n++) {
                 uint64_t next = shm_maintain_step(m, *now_usec);

@@ -348,8 +348,11 @@ FAULTS = [
 ''', '''shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
                          size - 1''', 'seen != actor->attention || size - 1'),
     ('batch: handles are stored while their slots are in the cache', 'batch/alloc-found', 'shm/cache/batch.c',
-     '(void) batch_make_live(actor, batch_slot(cache, count, i));',
-     'ret_handles[i] = batch_make_live(actor, batch_slot(cache, count, i)) ^ actor->handle_bits;'),
+     '''        batch_make_all_live(actor, cache, count, bits, (uint32_t) n);
+''', '''        batch_make_all_live(actor, cache, count, bits, (uint32_t) n);
+        for (size_t i = 0; i < n; i++)
+                ret_handles[i] = bits[i] ^ actor->handle_bits;
+'''),
     ('batch: CLAIM not written', 'batch', 'shm/cache/batch.c',
      '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, run->slab, 0));
 ''', ''),
@@ -371,16 +374,16 @@ FAULTS = [
      'while (!shm_pair_cas_acqrel(pair, &old, new));',
      'while (({ shm_store_rel(&pair->low, new.low); shm_store_rel(&pair->high, new.high); false; }));'),
     ('batch: tags become odd from the bottom up', 'batch', 'shm/cache/batch.c',
-     '(void) batch_make_live(actor, batch_slot(cache, count, i))',
-     '(void) batch_make_live(actor, batch_slot(cache, count, (uint32_t) n - 1 - i))'),
+     'ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i))',
+     'ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, n - 1 - i))'),
     ('batch: tags of objects with their bytes become odd from the bottom up', 'map-chain', 'shm/cache/batch.c',
      'ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i))',
      'ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, n - 1 - i))'),
     ('batch: count lowered before the tags are odd', 'batch', 'shm/cache/batch.c',
-     '''        for (i = 0; i < n; i++)
-                (void) batch_make_live(''', '''        shm_cache_set_count(cache, count - (uint32_t) n);
-        for (i = 0; i < n; i++)
-                (void) batch_make_live('''),
+     '        batch_make_all_live(actor, cache, count, bits, (uint32_t) n);\n',
+     '''        shm_cache_set_count(cache, count - (uint32_t) n);
+        batch_make_all_live(actor, cache, count, bits, (uint32_t) n);
+'''),
     ('batch: count lowered before the tags of objects with their bytes are odd', 'batch/fill', 'shm/cache/batch.c',
      '                batch_make_all_live(actor, cache, count, bits, n);\n',
      '                shm_cache_set_count(cache, count - n);\n                batch_make_all_live(actor, cache, count, bits, n);\n'),
@@ -393,6 +396,10 @@ FAULTS = [
      'int r = membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'int r = 0;'),
     ('batch: frees, and no membarrier shows it', 'batch/free-freeze-late', 'shm/maintain/freeze.c',
      'int r = membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);', 'int r = 0;'),
+    ('batch: tags are read again once the count is lowered', 'batch-revoke/alloc-reuse', 'shm/cache/batch.c',
+     '                ret_handles[i] = bits[i] ^ actor->handle_bits;',
+     '''                ret_handles[i] = ((uint64_t) shm_load_rlx(&actor->tags[(uint32_t) bits[i]]) << 32 |
+                                  (uint32_t) bits[i]) ^ actor->handle_bits;'''),
     ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
     ('batch: words name the slots in the order of the cache', 'map-chain/put-get-cached', 'shm/cache/batch.c',
