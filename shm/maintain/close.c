@@ -8,7 +8,8 @@
  *      sees all slots of eras that are over, since only threads that were inside an operation at the closing can add
  *      to the epoch. A walk is not final if an era was opened or closed during the round, since the walk has then
  *      passed some slabs of that era.
- *   2. A revocation is over when a round found no thread pending and collected all slots. A request that came in
+ *   2. A revocation is over when a round whose walk is final collected all slots: it finds slabs by the same set as the
+ *      walk, and a dead record that is not repaired may name a slab that is not in the set. A request that came in
  *      between starts another revocation (shm_epoch_set_revoked()).
  *   3. Rounds cost a bounded share of time: after a round the machine rests REST times as long as the round took, and
  *      REST_MAX_USEC at most.
@@ -162,7 +163,7 @@ static void close_collect_slots(ShmClose *close, ShmActor *control, ShmReach *re
 
         if (!shm_revoke_collect(control, &close->revoke, reach, &budget))
                 return;
-        if (close->n_pending == 0 && close->revoke.kept == 0)
+        if (close->walk.final && close->revoke.kept == 0)
                 shm_epoch_set_revoked(control->arena, &close->revoke.eras);
         take_edge(close, SHM_CLOSE_EV_COLLECTED);
 }

@@ -11,15 +11,19 @@
 
 static uint32_t leased; /* the number of the era */
 
+static void lease(void) {
+        world_init(3, 3, 0);
+        if (shm_epoch_lease(&world_arena, LEASED, "lease", CLIENT, &leased) != 0)
+                model_fail("cannot lease");
+}
+
 /* Actor 0 has both slots of a slab of the leased epoch in its cache. */
 static void pre(void) {
         uint64_t handles[2];
 
-        world_init(3, 3, 0);
+        lease();
         world_set_caching(0, 1);
         model_watch(shm_arena_cache(&world_arena, 1, LEASED, 1));
-        if (shm_epoch_lease(&world_arena, LEASED, "lease", CLIENT, &leased) != 0)
-                model_fail("cannot lease");
         for (unsigned i = 0; i < 2; i++)
                 if (shm_object_alloc(&world_actors[1], WORLD_SIZE_2, leased, NULL, &handles[i], NULL) != 0)
                         model_fail("cannot fill the cache");
@@ -49,6 +53,25 @@ static void t_alloc(void) {
 static void t_alloc_free(void) {
         if (world_alloc(0, WORLD_SIZE_2, leased) == 0)
                 world_free(0, world_allocated(0, 0));
+}
+
+static void t_alloc_1(void) {
+        world_alloc(1, WORLD_SIZE_2, leased);
+}
+
+/* A thread died in an operation, in front of each access in turn. Its record is DEAD, and not yet repaired. */
+static void pre_dead(void) {
+        pre();
+        model_cut(t_alloc);
+        (void) shm_record_mark_dead(&world_arena, 1);
+}
+
+/* The same, and nobody caches. */
+static void pre_dead_uncached(void) {
+        lease();
+        control_init();
+        model_cut(t_alloc);
+        (void) shm_record_mark_dead(&world_arena, 1);
 }
 
 static void t_end(void) {
@@ -81,6 +104,11 @@ static void post(unsigned dead) {
         control_excuse_revoked();
         recover_check(dead);
         check_ended();
+        control_expect_revoked(LEASED);
+}
+
+static void post_dead(unsigned dead) {
+        post(dead | 1);
 }
 
 /* clang-format off */
@@ -91,5 +119,9 @@ static const ModelCase model_cases[] = {
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "again", .pre = pre_died, .actors = { t_alloc, t_nothing, t_end_again }, .post = post, .deaths = 1,
           .variants = true, .preemptions = 1, .full_preemptions = 2 },
+        { .name = "dead", .pre = pre_dead, .actors = { t_nothing, t_alloc_1, t_end }, .post = post_dead, .deaths = 1,
+          .variants = true, .preemptions = 1 },
+        { .name = "dead-uncached", .pre = pre_dead_uncached, .actors = { t_nothing, t_alloc_1, t_end },
+          .post = post_dead, .deaths = 1, .variants = true, .preemptions = 1 },
 };
 /* clang-format on */
