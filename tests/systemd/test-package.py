@@ -19,6 +19,12 @@ def traces():
               '-not', '-path', '/usr/bin/tslab-test-client', check=False)[1]
 
 
+def old_programs():
+    """The programs of the package that go on with a file of before the upgrade."""
+    links = sh('sh', '-c', 'readlink /proc/[0-9]*/exe', check=False)[1].splitlines()
+    return [link for link in links if 'bin/tslab' in link and 'test-client' not in link and link.endswith('(deleted)')]
+
+
 def held(client):
     client.look()
     return ctl_json(POOL, 'stats')['live_objects']
@@ -57,9 +63,12 @@ settings(POOL, '# kept', 'TSLAB_RETAIN=8M')
 
 # An upgrade: another daemon, the same pool, and clients that did not notice.
 arena, pid = ctl_json(POOL, 'stats')['arena_id'], show(POOL, 'MainPID')
+sh('systemctl', 'start', 'tslab-metrics.socket', 'tslab-metrics.service')
+expect('libtslab0 (= 0.1.0)' in sh('dpkg-query', '-W', '-f', '${Depends}', 'tslab'), 'the library of its own build')
 dpkg('--install', *(DEBS / 'newer').glob('*.deb'))
 expect('0.1.1' in sh('dpkg-query', '-W', '-f', '${Version}', 'tslab'), 'upgraded')
 expect(show(POOL, 'MainPID') not in ('0', pid), 'another daemon after the upgrade')
+expect(not old_programs(), f'in the old version: {old_programs()}')
 stats = ctl_json(POOL, 'stats')
 expect((stats['arena_id'], stats['clients']) == (arena, 1), f'the same pool, with its client: {stats}')
 expect(held(client) >= 1000, 'its objects')

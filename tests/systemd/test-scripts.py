@@ -7,9 +7,17 @@ UNIT = f'tslabd@{POOL}.service'
 SCRIPTS = pathlib.Path('/run/tslab-debian')
 
 
-def script(name, argument):
-    code, text = sh('sh', SCRIPTS / f'tslab.{name}', argument, check=False)
+def script(name, argument, **environment):
+    code, text = sh('sh', SCRIPTS / f'tslab.{name}', argument, check=False, env={**os.environ, **environment})
     return code, text.replace('\n', ' ')
+
+
+def main_pid(unit):
+    return sh('systemctl', 'show', '--value', '-p', 'MainPID', unit).strip()
+
+
+def signal_daemon(name):
+    sh('systemctl', 'kill', '--kill-who=main', '-s', name, UNIT)
 
 
 def arena():
@@ -25,9 +33,18 @@ client = Client('hold', POOL, 1000)
 client.wait_for('ready')
 before, pid = arena(), show(POOL, 'MainPID')
 
-# An upgrade while the settings are good, and while they are bad.
+# An upgrade while the settings are good, and while they are bad. All programs of the package go on in the new version.
+pathlib.Path('/etc/tslab/near').mkdir(exist_ok=True)
+pathlib.Path(f'/etc/tslab/near/{POOL}.conf').write_text('TSLAB_NEAR_SERVER=127.0.0.1:1\nTSLAB_NEAR_PREFIX=page:\n')
+OTHERS = [f'tslab-near@{POOL}.service', 'tslab-metrics.service']
+sh('systemctl', 'start', 'tslab-metrics.socket', *OTHERS)
+were = [main_pid(unit) for unit in OTHERS]
+expect('0' not in were, 'tslab-near and tslab-metrics run')
 expect(script('postinst', 'configure') == (0, ''), 'an upgrade says nothing')
 expect(show(POOL, 'MainPID') not in ('0', pid) and arena() == before, 'another daemon, the same pool')
+for unit, was in zip(OTHERS, were):
+    expect(main_pid(unit) not in ('0', was), f'{unit} goes on in the old version')
+sh('systemctl', 'stop', *OTHERS)
 settings(POOL, 'TSLAB_RETAIN=4MB')
 pid = show(POOL, 'MainPID')
 code, text = script('postinst', 'configure')
@@ -51,6 +68,24 @@ expect(code == 1 and f'1 processes use pool {POOL}, with 1' in text, f'a removal
 expect(arena() == before, 'the pool is there')
 client.look()
 expect(script('prerm', 'upgrade') == (0, ''), 'an upgrade is not')
+
+# A daemon that does not answer at that moment: stopped by a signal, and while it starts. systemd that does not answer.
+drop_in(UNIT, '[Service]\nWatchdogSec=0\nRestartSec=1h\n')
+sh('systemctl', 'restart', UNIT)
+signal_daemon('STOP')
+code, text = script('prerm', 'remove')
+expect(code == 1 and f'whether pool {POOL} is used is not known' in text, f'a stopped daemon: {code} {text}')
+signal_daemon('KILL')
+wait_for(lambda: show(POOL, 'SubState') == 'auto-restart', 'a daemon that waits for its restart')
+code, text = script('prerm', 'remove')
+expect(code == 1 and f'whether pool {POOL} is used is not known' in text, f'a daemon that starts: {code} {text}')
+code, text = script('prerm', 'remove', DBUS_SYSTEM_BUS_ADDRESS='unix:path=/none', SYSTEMCTL_FORCE_BUS='1')
+expect(code == 1 and 'systemd does not tell' in text, f'systemd does not answer: {code} {text}')
+pathlib.Path(f'/etc/systemd/system/{UNIT}.d/50-test.conf').unlink()
+sh('systemctl', 'daemon-reload')
+sh('systemctl', 'restart', UNIT)
+expect(arena() == before, 'the pool is kept')
+client.look()
 client.process.kill()
 client.process.wait()
 wait_for(lambda: ctl_json(POOL, 'stats')['clients'] == 0, 'the client is gone')
