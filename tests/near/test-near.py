@@ -1,5 +1,6 @@
 """tslab-near beside a real redis-server: hits, changes, lost servers, kills, bad settings."""
 
+import datetime
 import os
 import signal
 import socket
@@ -64,6 +65,39 @@ class NearTest(NearFixture):
         self.assertEqual(self.engine.n, n)
         self.engine.set('p:none', b'')
         self.eventually('none', b'')
+
+    def test_keys_that_are_numbers(self):
+        """As redis-py takes them, and never for so many zeros."""
+        self.engine.set('p:5', 'five')
+        for key in 5, '5', b'5', bytearray(b'5'):
+            self.eventually(key, b'five')
+        self.cache.set(7, 'seven')
+        self.assertEqual(self.engine.get('p:7'), b'seven')
+        self.assertEqual(self.cache.mget([7, 4_000_000_000, 1.5]), [b'seven', None, None])
+        self.cache.delete(7)
+        self.assertIsNone(self.engine.get('p:7'))
+        for bad in None, True, ('a',):
+            self.assertRaises(TypeError, self.cache.get, bad)
+
+    def test_several_keys_one_of_which_is_a_hash(self):
+        """As MGET answers; it is no copy of an absent key, either."""
+        self.engine.set('p:s', 'v')
+        self.engine.hset('p:h', 'f', 'v')
+        for _ in range(2):
+            self.assertEqual(self.cache.mget(['s', 'h', 'no']), [b'v', None, None])
+            self.assertRaises(redis.ResponseError, self.cache.get, 'h')
+        self.engine.delete('p:h')
+        self.cache.set('h', 'now text')
+        self.assertEqual(self.cache.mget(['h']), [b'now text'])
+
+    def test_lifetimes_that_are_none(self):
+        self.cache.set('a', 'v')
+        for bad in 0, -1, float('nan'), datetime.timedelta():
+            self.assertRaises(ValueError, self.cache.set, 'a', 'x', ttl=bad)
+        self.assertEqual(self.engine.get('p:a'), b'v')
+        for good, pttl in (float('inf'), -1), (None, -1), (datetime.timedelta(days=60), 86400_000 * 60), (1e9, 10 ** 12):
+            self.cache.set('a', 'v', ttl=good)
+            self.assertTrue(pttl - SECONDS * 1000 <= self.engine.pttl('p:a') <= pttl)
 
     def test_changes_of_others_are_seen(self):
         for i in range(50):

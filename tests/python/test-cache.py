@@ -3,7 +3,9 @@
     test-cache.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import concurrent.futures
 import contextlib
+import datetime
 import json
 import math
 import os
@@ -22,6 +24,12 @@ import tslab  # noqa: E402
 
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 ROUNDS = 100 if os.environ.get('TSLAB_TEST_FULL') else 10
+
+
+def beside(call, *arguments, **options):
+    """The call's result, in a thread of its own."""
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        return threads.submit(call, *arguments, **options).result()
 
 
 class Alone(unittest.TestCase):
@@ -61,6 +69,85 @@ class Alone(unittest.TestCase):
         self.assertEqual(self.cache.get_or_compute(self.damaged(), lambda: 7), 7)
         self.assertEqual(self.cache.get('a'), 7)
         self.assertEqual(self.cache.incr(self.damaged()), 1)
+
+    def refused(self, cache):
+        """A key with a pickle of a class that is gone, as after a deploy."""
+        cache.set('a', b'cno_such_module\nPrice\n.')
+        return 'a'
+
+    def test_value_that_loads_refuses(self):
+        """It counts as none, is made again, and is logged once."""
+        plain, made = tslab.Cache(self.pool), []
+        with self.assertLogs('tslab') as logs:
+            self.assertEqual(self.cache.get(self.refused(plain), 7), 7)
+            self.cache.set('b', 1)
+            self.assertEqual(self.cache.get_multi(['a', 'b']), {'b': 1})
+            for _ in range(3):
+                self.assertEqual(self.cache.get_or_compute('a', lambda: made.append(1) or 'new'), 'new')
+            self.assertEqual(len(made), 1)
+            self.assertEqual(self.cache.pop(self.refused(plain), 7), 7)
+            self.assertNotIn('a', self.cache)
+            self.assertEqual(self.cache.incr(self.refused(plain)), 1)
+        self.assertEqual(len(logs.records), 1)
+        self.assertIn('no_such_module', logs.output[0])
+
+    def test_more_calls(self):
+        self.cache.set_many({'a': 1, 'b': 2}, ttl=1000)
+        self.assertTrue(900 < self.cache.ttl('a') <= 1000)
+        self.assertIsNone(self.cache.ttl('c'))
+        self.assertTrue(self.cache.touch('a', datetime.timedelta(seconds=10)))
+        self.assertLessEqual(self.cache.ttl('a'), 10)
+        self.assertFalse(self.cache.touch('c'))
+        self.assertEqual(self.cache.get_and_touch('a', 5000), 1)
+        self.assertGreater(self.cache.ttl('a'), 4000)
+        self.assertEqual(self.cache.get_and_touch('c', default=7), 7)
+        self.assertTrue(self.cache.replace('a', 3))
+        self.assertFalse(self.cache.replace('c', 3))
+        self.assertEqual([self.cache.pop('a'), self.cache.pop('a'), self.cache.pop('a', 7)], [3, None, 7])
+        self.assertEqual(self.cache.stats().inserts, 2)
+        for bad in 0, -1, math.nan, datetime.timedelta():
+            self.assertRaises(ValueError, self.cache.set, 'a', 1, ttl=bad)
+
+    def test_keys(self):
+        for bad in 5, None, 1.5, ('a',):
+            for call in self.cache.get, self.cache.delete, self.cache.incr, self.cache.lock, self.cache.touch:
+                self.assertRaisesRegex(TypeError, 'a key is text or bytes', call, bad)
+            self.assertRaisesRegex(TypeError, 'a key is text or bytes', self.cache.get_or_compute, bad, self.fail)
+        self.cache.set(bytearray(b'a'), 1)
+        self.assertEqual(self.cache.get_multi(['a']), {'a': 1})
+
+    def test_memoize(self):
+        made = []
+
+        @self.cache.memoize
+        def price(product, *more, currency='EUR', **others):
+            made.append(product)
+            return [product, currency]
+
+        class Shop:
+            name = 'corner'
+
+            @self.cache.memoize(ttl=60, key=lambda shop, n: f'{shop.name} {n}')
+            def stock(shop, n):         # noqa: N805
+                made.append(n)
+                return n
+
+        self.assertEqual([price(7), price(7, currency='EUR'), price(product=7)], [[7, 'EUR']] * 3)
+        self.assertEqual(len(made), 1)
+        different = [(7, 'x'), (7.0,), ('7',), (b'7',), (True,), ((7,),), ([7],), ({7: 1},), (None,)]
+        for arguments in different * 2:
+            price(*arguments)
+        self.assertEqual(len(made), 1 + len(different))
+        price(7, a=1, b={2, 3})
+        price(7, b={3, 2}, a=1)
+        price('x' * 5000)
+        price('x' * 5000)
+        self.assertEqual(len(made), 3 + len(different))
+        self.assertRaisesRegex(TypeError, '`key`', price, object())
+        self.assertEqual((price.__name__, price.forget(7), price.forget(7)), ('price', True, False))
+        self.assertEqual([Shop().stock(3), Shop().stock(n=3)], [3, 3])
+        self.assertEqual(made.count(3), 1)
+        self.assertLessEqual(self.cache.ttl(Shop.stock.key_of(Shop(), 3)), 60)
 
     def test_bytes(self):
         plain = tslab.Cache(self.pool, 'plain')
@@ -202,7 +289,7 @@ class Alone(unittest.TestCase):
 
     def test_the_time_to_wait_is_over(self):
         def make():
-            self.assertEqual(self.cache.get_or_compute('a', lambda: 'mine', timeout=0.01), 'mine')
+            self.assertEqual(beside(self.cache.get_or_compute, 'a', lambda: 'mine', timeout=0.01), 'mine')
             return 'late'
 
         self.assertEqual(self.cache.get_or_compute('a', make), 'late')
@@ -210,7 +297,7 @@ class Alone(unittest.TestCase):
 
         def make_again():
             with self.assertRaises(ZeroDivisionError):
-                self.cache.get_or_compute('b', lambda: 1 // 0, timeout=0.01)
+                beside(self.cache.get_or_compute, 'b', lambda: 1 // 0, timeout=0.01)
             return 'kept'
 
         self.assertEqual((self.cache.get_or_compute('b', make_again), self.cache.get('b')), ('kept', 'kept'))
@@ -235,10 +322,39 @@ class Alone(unittest.TestCase):
         lock.acquire()
         self.cache.clear()
         self.assertTrue(other.acquire(False))
-        lock.release()
+        self.assertFalse(lock.release(), 'it tells')
         self.assertTrue(other.locked())
         other.release()
         self.assertFalse(other.locked())
+
+    def test_lost_lock(self):
+        """A `with` block that goes on without its lock is told, unless it raises something itself."""
+        lock = self.cache.lock('l')
+        with self.assertRaises(tslab.LockLostError):
+            with lock:
+                self.cache.clear()
+        with self.assertRaises(ZeroDivisionError):
+            with lock:
+                self.cache.clear()
+                1 // 0      # noqa: B018
+        self.assertFalse(lock.release())
+        with lock:
+            pass
+
+    def test_acquire(self):
+        """Its arguments are those of threading.Lock."""
+        lock, other = self.cache.lock('l'), self.cache.lock('l')
+        self.assertTrue(lock.acquire(blocking=True, timeout=5))
+        self.assertFalse(beside(other.acquire, timeout=0.01))
+        self.assertFalse(other.acquire(True, 0))
+        self.assertFalse(other.acquire(blocking=False))
+        self.assertRaises(ValueError, other.acquire, False, 1)
+        self.assertRaises(ValueError, other.acquire, timeout=-2)
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(other.acquire, timeout=1000)
+            self.assertTrue(lock.release())
+            self.assertTrue(waiting.result())
+        self.assertTrue(other.release())
 
     def test_look_at_a_lock(self):
         """It is free meanwhile, also for a caller that does not wait."""

@@ -141,6 +141,25 @@ class Sessions(unittest.TestCase):
     def test_snippet_of_the_readme(self):
         subprocess.run([sys.executable, '-c', SNIPPET], check=True)
 
+    def test_permanent_lifetime(self):
+        """A permanent session lives in the store as long as its cookie, or as long as the store says if that is less."""
+        for given, permanent, expected in (None, 90, 90), (60, 90, 60), (90, 60, 60), (None, 86400 * 31, 86400 * 31):
+            with self.subTest(given=given, permanent=permanent), tslab.create(size=1 << 20) as pool:
+                store = tslab.SessionStore(pool, lifetime=given)
+                app = make_app(tslab.flask.SessionInterface(lambda store=store: store), PERMANENT_SESSION_LIFETIME=permanent)
+
+                @app.get('/<int:is_permanent>')
+                def index(is_permanent):
+                    flask.session['n'] = 1
+                    flask.session.permanent = bool(is_permanent)
+                    return {}
+
+                for is_permanent, lifetime in (1, expected), (0, given or 1800):
+                    app.test_client().get(f'/{is_permanent}')
+                    (key,) = store.map
+                    self.assertTrue(lifetime * 0.5 < store.map.ttl(key) <= lifetime)
+                    store.map.clear()
+
     def test_too_large_keeps_the_old_one(self):
         self.assertEqual(self.client.post('/set/100').status_code, 200)
         with self.assertLogs(self.app.logger, 'ERROR') as logs:

@@ -6,6 +6,7 @@
 import array
 import errno
 import gc
+import math
 import mmap
 import os
 import signal
@@ -352,9 +353,31 @@ class Maps(unittest.TestCase):
         self.assertFalse(self.map.insert(other, numbers))
         self.assertTrue(self.map.delete(other))
         self.assertTrue(self.map.delete(numbers))
-        for bad in 'text', 7, None:
-            self.assertRaises(TypeError, self.map.get, bad)
-            self.assertRaises(TypeError, self.map.put, b'k', bad)
+        for bad in 7, None, 1.5:
+            self.assertRaisesRegex(TypeError, 'a key is text or bytes, not', self.map.get, bad)
+            self.assertRaisesRegex(TypeError, 'a value is bytes, not', self.map.put, b'k', bad)
+        self.assertRaisesRegex(TypeError, 'not str: encode', self.map.put, b'k', 'text')
+
+    def test_keys_that_are_text(self):
+        """Each call takes text for its UTF-8."""
+        key = 'ключ'
+        self.map[key] = b'1'
+        self.assertEqual((self.map[key], self.map[key.encode()], key in self.map), (b'1', b'1', True))
+        version = self.map.get_version(key)[1]
+        self.map.replace(key, version, b'2')
+        self.assertEqual((self.map.get_stale(key), self.map.get_epoch(key)[0], self.map.ttl(key)),
+                         ((b'2', False), b'2', math.inf))
+        self.assertTrue(self.map.touch(key, 100) and self.map.change(key, b'3'))
+        self.assertFalse(self.map.insert(key, b'4'))
+        self.assertEqual((self.map.setdefault(key, b'5'), self.map.pop(key), self.map.pop(key, None)), (b'3', b'3', None))
+        self.assertEqual((self.map.add('n'), self.map.limit('bucket', 1, 1)), (1, None))
+        claim = self.map.claim(key)
+        self.assertFalse(self.map.wait(key, claim.version, 0))
+        self.assertTrue(self.map.delete(key, claim.version))
+        self.map.update({'a': b'1'}, b=b'2')
+        self.assertEqual((self.map['a'], self.map[b'b']), (b'1', b'2'))
+        with self.assertRaisesRegex(KeyError, "b'x'"):
+            del self.map['x']
 
     def test_conditional(self):
         self.assertTrue(self.map.insert(b'a', b'1'))

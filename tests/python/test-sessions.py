@@ -3,6 +3,7 @@
     test-sessions.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import datetime
 import os
 import random
 import signal
@@ -75,8 +76,15 @@ class Values(unittest.TestCase):
             self.assertIn('2 values of maps were refused', '\n'.join(d.ctl(TSLABCTL, 'status')['hints']))
 
     def test_arguments(self):
-        for bad in 0, -1, 50 * 86400, float('nan'):
+        for bad in 0, -1, float('nan'), datetime.timedelta():
             self.assertRaises(ValueError, tslab.SessionStore, self.pool, lifetime=bad)
+        for long in datetime.timedelta(days=40), datetime.timedelta(days=60), 400 * 86400:
+            tslab.SessionStore(self.pool, lifetime=long).set('a', b'1')
+            self.assertGreater(self.store.map.ttl(b'a'), 39 * 86400)
+        self.store.set('a', b'1', lifetime=datetime.timedelta(seconds=99))
+        self.assertLessEqual(self.store.map.ttl(b'a'), 99)
+        self.assertTrue(self.store.touch('a', lifetime=1000))
+        self.assertGreater(self.store.map.ttl(b'a'), 900)
         tslab.SessionStore(self.pool, lifetime=float('inf')).set('a', b'1')
         self.assertEqual(self.store.map.ttl(b'a'), float('inf'))
 

@@ -148,6 +148,26 @@ class TestTslab(CommonTests, HasTests, ClearTests, SerializerTests):
             while cache.get('a'):
                 pass
 
+    def test_refused(self):
+        """Nobody reads the value from before, whatever kept the new one out."""
+        with tslab.create() as pool:
+            cache = tslab.cachelib.Cache(pool)
+            for call in lambda: cache.set('a', b'x' * 2000000), lambda: cache.set_many({'a': b'x' * 2000000}):
+                assert cache.set('a', 'apple')
+                assert not call()
+                assert cache.get('a') is None
+            cache.set('a', 'apple')
+            with pytest.raises(pickle.PicklingError):
+                cache.set('a', UNPICKLED)
+            assert cache.get('a') is None
+
+    def test_class_that_is_gone(self):
+        with tslab.create() as pool:
+            cache = tslab.cachelib.Cache(pool)
+            tslab.Cache(pool, 'cachelib').set('a', b'cno_such_module\\nPrice\\n.')
+            assert cache.get('a') is None
+            assert cache.get_many('a') == [None]
+
     def test_no_pickle(self):
         with tslab.create() as pool:
             cache = tslab.cachelib.Cache(pool)

@@ -77,7 +77,7 @@ import tslab
 
 def use(pool: tslab.Pool) -> None:
     pool.alloc('100')
-    tslab.Map(pool, 'm')['text'] = b'1'
+    tslab.Map(pool, 'm')[7] = b'1'
     value: bytes = tslab.Map(pool, 'm').get(b'a')
     pool.nothing()
 '''

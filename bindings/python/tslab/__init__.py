@@ -18,7 +18,7 @@ from tslab._native import lib as _lib
 from tslab.cache import Cache
 from tslab.domain import Domain
 from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EngineError, EpochClosedError, Error,
-                          FullError, NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
+                          FullError, LockLostError, NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
 from tslab.map import Entry, Map
 from tslab.near import NearCache
 from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004

@@ -96,7 +96,7 @@ class _Copies(NearCache):
         return old                              # as above
 
     def look(self, session: bytes) -> Tuple[bool, Optional[bytes], int]:
-        return self._look(self._prefix + session, _WAIT_MS)
+        return self._look_or_wait(self._prefix + session, _WAIT_MS)
 
     def ask(self, session: bytes, claim: int, answered: _Answered) -> Optional[bytes]:
         name = self._prefix + session
@@ -256,30 +256,30 @@ class Behind:
                 raise
             return self.engine.eval(script, 1, name, *arguments)
 
-    def _save(self, of: Map, session: bytes, value: bytes, change: Callable[[bytes], Any]) -> None:
+    def _save(self, of: Map, session: bytes, value: bytes, lifetime: float, change: Callable[[bytes], Any]) -> None:
         with self._keeping(session) as keep:
             if not self._tell(of, session, change):
                 raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
-            if not keep(value, self._store.lifetime):
+            if not keep(value, lifetime):
                 self._forget(session)
 
-    def set(self, of: Map, session: bytes, value: bytes) -> None:
-        px = ttl_ms(self._store.lifetime)
-        self._save(of, session, value, lambda name: self.engine.set(name, value, px=px))
+    def set(self, of: Map, session: bytes, value: bytes, lifetime: float) -> None:
+        px = ttl_ms(min(lifetime, TTL_MAX))
+        self._save(of, session, value, lifetime, lambda name: self.engine.set(name, value, px=px))
 
-    def replace(self, of: Map, session: bytes, version: int, value: bytes) -> None:
-        px, digest = ttl_ms(self._store.lifetime), f'{version:040x}' if version else ''
-        self._save(of, session, value, lambda name: self._eval(_REPLACE, name, digest, value, px))
+    def replace(self, of: Map, session: bytes, version: int, value: bytes, lifetime: float) -> None:
+        px, digest = ttl_ms(min(lifetime, TTL_MAX)), f'{version:040x}' if version else ''
+        self._save(of, session, value, lifetime, lambda name: self._eval(_REPLACE, name, digest, value, px))
 
-    def touch(self, of: Map, session: bytes) -> bool:
-        lifetime, key = self._store.lifetime, self._prefix + session
+    def touch(self, of: Map, session: bytes, lifetime: float) -> bool:
+        key = self._prefix + session
         is_fresh = self._of(of).is_fresh(session, lifetime)
         if is_fresh is not False:
             return bool(is_fresh)
         if self._is_away():
             return key in of
         try:
-            is_there = bool(self._tell(of, session, lambda name: self.engine.pexpire(name, ttl_ms(lifetime))))
+            is_there = bool(self._tell(of, session, lambda name: self.engine.pexpire(name, ttl_ms(min(lifetime, TTL_MAX)))))
         except EngineError as e:
             if not self._is_stale:
                 raise

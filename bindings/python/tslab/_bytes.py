@@ -10,14 +10,40 @@ from tslab._native import ffi
 
 # Any object with the buffer protocol will do; these are the ones that type checkers know.
 Bytes = Union[bytes, bytearray, memoryview, 'array.array[Any]', mmap.mmap]
+Key = Union[str, Bytes]
+
+
+def _view(data: Any, what: str, remedy: str) -> memoryview:
+    try:
+        return memoryview(data)
+    except TypeError:
+        raise TypeError(f'{what}, not {type(data).__name__}: {remedy}') from None
+
+
+def _value_view(data: Any) -> memoryview:
+    return _view(data, 'a value is bytes', 'encode() text; tslab.Cache takes other objects, with `dumps` and `loads`')
 
 
 def raw(data: Bytes) -> Any:
     """The bytes of `data` as libtslab takes them. Its len() counts bytes, where that of `data` may count items."""
     if isinstance(data, bytes):
         return data
-    view = memoryview(data)
+    view = _value_view(data)
     return ffi.from_buffer(view) if view.c_contiguous else view.tobytes()
+
+
+def copied(data: Bytes) -> bytes:
+    """As above, as Python's bytes."""
+    return data if isinstance(data, bytes) else _value_view(data).tobytes()
+
+
+def encoded(key: Key) -> bytes:
+    """The bytes of a key: text is UTF-8."""
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return key
+    return _view(key, 'a key is text or bytes', 'use str() of it').tobytes()
 
 
 def c_string(text: str, what: str) -> bytes:

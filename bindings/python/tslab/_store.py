@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from typing import Any, Callable, Dict, TypeVar, Union
+from typing import Any, Callable, Dict, TypeVar
 
 from tslab.errors import BusyError, EpochClosedError, Error, ReplacedError
 from tslab.map import Map
 from tslab.pool import Pool
 
-Key = Union[str, bytes]
 _Result = TypeVar('_Result')
 
 _log = logging.getLogger('tslab')
@@ -145,8 +144,4 @@ class Store:
         if now >= self._next_log.get(about, 0.0):
             self._next_log[about] = now + _LOG_SECONDS
             _log.warning(text, *arguments)
-
-
-def encoded(key: Key) -> bytes:
-    return key.encode() if isinstance(key, str) else key
 

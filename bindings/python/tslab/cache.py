@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import errno
+import inspect
 import math
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, TypeVar
 
+from tslab import _wait
+from tslab._bytes import Key, encoded
 from tslab._native import ffi, lib
-from tslab._store import LOOK_SECONDS, Key, Store, encoded
+from tslab._store import LOOK_SECONDS, Store
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
                           TooLargeError, is_damaged)
-from tslab.map import Map, is_stale, ttl_left
+from tslab.lock import LOCK_SECONDS, Lock, holds
+from tslab.map import Lifetime, Map, is_stale, ttl_left
+from tslab.memoize import Memoize
 from tslab.pool import EPOCH_CURRENT, Pool
+from tslab.stats import MapStats
 
 _K = TypeVar('_K', bound=Key)
 # Why a value may not be kept, which is no reason to fail.
 UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError, BusyError
 
+# The claims whose values are being computed in this context, or by a caller of it.
+_computing: contextvars.ContextVar[FrozenSet[Tuple[bytes, int]]] = contextvars.ContextVar('computing', default=frozenset())
+
+_FOUND, _COMPUTE, _WAIT = range(3)
+
 
 def _bytes(value: Any) -> bytes:
     """For caches of bytes: what goes in comes out."""
-    return bytes(memoryview(value))
+    try:
+        return bytes(memoryview(value))
+    except TypeError:
+        raise TypeError(f'a value of a cache without `dumps` and `loads` is bytes, not {type(value).__name__}') from None
 
 
 class Cache(Store):
@@ -33,60 +48,95 @@ class Cache(Store):
         page = cache.get_or_compute('page 7', lambda: render(7))
 
     Keys are text or bytes. Values are bytes, unless `dumps` and `loads` make bytes of them and values of bytes. Each
-    process that writes to the pool can choose the bytes that `loads` gets: with pickle, all of them must be trusted. A counter that
-    incr() made is an int either way.
+    process that writes to the pool can choose the bytes that `loads` gets: with pickle, all of them must be trusted.
+    Bytes that `loads` refuses, as those of a class that a new version of the program no longer has, count as no value,
+    and that is logged. A counter that incr() made is an int either way.
 
-    `ttl` is the lifetime of values in seconds, where set() names none; math.inf: no end. None: that of the map, which
-    may be a tslab.Map with other uses.
+    `ttl` is the lifetime of values, in seconds or as a timedelta, where set() names none; math.inf: no end. None: that
+    of the map, which may be a tslab.Map with other uses.
 
     Any thread may use a cache at any time, and so may forked children; a cache is pickled by the name of its pool, and
     one of a subclass with the attributes that this adds, as Python's objects are: without a call of `__init__`. It
     goes on after closed epochs and with a new daemon as SessionStore does. A value that a stray write has damaged is
     deleted where it is found, and that is logged. Calls that write raise TooLargeError,
     FullError and the other errors of Map.
+
+    Calls that wait, get_or_compute() and those of locks, let other greenlets of gevent and eventlet run meanwhile. With
+    asyncio they are awaited: `await cache.get_or_compute('page 7', render)` where `render` is a coroutine function, and
+    `async with cache.lock('job')`.
     """
 
     _contents = 'cached values'
 
-    def __init__(self, pool: Pool, name: str = 'cache', *, ttl: Optional[float] = None,
+    def __init__(self, pool: Pool, name: str = 'cache', *, ttl: Optional[Lifetime] = None,
                  dumps: Callable[[Any], bytes] = _bytes, loads: Callable[[bytes], Any] = _bytes, **options: Any) -> None:
         """`options` are those of Map."""
         super().__init__(pool, name, **options)
-        self.ttl, self.dumps, self.loads = ttl, dumps, loads
+        self.lifetime, self.dumps, self.loads = ttl, dumps, loads
 
-    def _value(self, data: bytes, entry: Any) -> Any:
-        if entry.flags & lib.TSLAB_MAP_COUNTER:
-            return int.from_bytes(data, sys.byteorder, signed=True)
-        return self.loads(data)
+    def _lifetime(self, ttl: Optional[Lifetime]) -> Optional[Lifetime]:
+        return self.lifetime if ttl is None else ttl
 
-    def _lifetime(self, ttl: Optional[float]) -> Optional[float]:
-        return self.ttl if ttl is None else ttl
+    # Reading
 
-    def _find(self, key: bytes, accept: int = 0) -> Optional[Tuple[bytes, Any]]:
+    def _find(self, key: bytes, accept: int = 0, call: Callable[..., Any] = Map._find) -> Optional[Tuple[bytes, Any]]:
         try:
-            return self._use(Map._find, key, accept)
+            found: Optional[Tuple[bytes, Any]] = self._use(call, key, accept)
         except Error as e:
             if not is_damaged(e):
                 raise
             self._log_seldom('damaged', 'a cached value is deleted: %s', e)
-            with contextlib.suppress(Error):        # as in a pool that this process only reads
-                self._use(Map.delete, key)
+            self._forget(key)
             return None
+        return found
+
+    def _forget(self, key: bytes, *version: int) -> None:
+        with contextlib.suppress(Error):            # as in a pool that this process only reads
+            self._use(Map.delete, key, *version)
+
+    def _value(self, found: Optional[Tuple[bytes, Any]], default: Any) -> Any:
+        if found is None:
+            return default
+        data, entry = found
+        if entry.flags & lib.TSLAB_MAP_COUNTER:
+            return int.from_bytes(data, sys.byteorder, signed=True)
+        try:
+            return self.loads(data)
+        except MemoryError:
+            raise
+        except Exception as e:      # noqa: BLE001 (of `loads`, and of the classes that it finds)
+            self._log_seldom('refused', 'cache %r: loads() refuses a value, which counts as none: %s: %s', self.name,
+                             type(e).__name__, e)
+            return default
 
     def get(self, key: Key, default: Any = None) -> Any:
         """A key's value, or `default`."""
-        found = self._find(encoded(key))
-        return default if found is None else self._value(*found)
+        return self._value(self._find(encoded(key)), default)
 
     def get_multi(self, keys: Iterable[_K]) -> Dict[_K, Any]:
         """The values of those keys that are there."""
-        found = ((key, self._find(encoded(key))) for key in keys)
-        return {key: self._value(*entry) for key, entry in found if entry is not None}
+        absent = object()
+        found = ((key, self._value(self._find(encoded(key)), absent)) for key in keys)
+        return {key: value for key, value in found if value is not absent}
+
+    def get_and_touch(self, key: Key, ttl: Optional[Lifetime] = None, default: Any = None) -> Any:
+        """A key's value, or `default`; its lifetime begins anew."""
+        return self.get(key, default) if self.touch(key, ttl) else default
 
     def __contains__(self, key: Key) -> bool:
-        return self._use(Map.ttl, encoded(key)) is not None
+        return self.ttl(key) is not None
 
-    def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[float] = None,
+    def ttl(self, key: Key) -> Optional[float]:
+        """How many seconds a value has left, or math.inf; None where there is none."""
+        return self._use(Map.ttl, encoded(key))
+
+    def stats(self) -> MapStats:
+        """Counts of the cache, since it was made. Does not walk."""
+        return self._use(Map.stats)
+
+    # Computing
+
+    def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
                        timeout: float = 30) -> Any:
         """Returns a key's value. If the key is absent, sets it to the value that `make` returns.
 
@@ -94,29 +144,82 @@ class Cache(Store):
         the map keeps these (`stale`). If that caller raises an exception or is killed, the next one computes. A caller
         that has waited for `timeout` seconds computes the value, too, and so does the next one if a computation takes
         more than 30 seconds. If the pool does not take a value, because it is too large, the pool is full, or a daemon
-        is needed and absent, the value is returned all the same, and that is logged. `make` must not ask for the same
-        key."""
+        is needed and absent, the value is returned all the same, and that is logged.
+
+        `make` must not ask for the same key: RuntimeError. If it is a coroutine function, this returns a coroutine. A
+        caller in a thread in which asyncio runs, and that does not await, computes the value rather than to stop the
+        loop."""
+        if inspect.iscoroutinefunction(make):
+            return self.get_or_compute_async(key, make, ttl, timeout)
         data, end = encoded(key), time.monotonic() + timeout
+        claim = ffi.new('struct claim *')
+        try:
+            while True:
+                state, value = self._seek(data, claim)
+                if state == _FOUND:
+                    return value
+                if state == _COMPUTE or _wait.runs_loop() or not self._wait(data, claim.version, end):
+                    break
+            with self._is_computing(data, claim):
+                value = make()
+            if inspect.iscoroutine(value):
+                value.close()
+                raise TypeError('`make` returned a coroutine: pass a coroutine function, or await get_or_compute_async()')
+            self._keep(data, claim, value, ttl)
+            return value
+        except BaseException:
+            self._give_up(data, claim)
+            raise
+
+    async def get_or_compute_async(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
+                                   timeout: float = 30) -> Any:
+        """As get_or_compute(), for asyncio. What `make` returns is awaited, if it can be."""
+        data, end = encoded(key), time.monotonic() + timeout
+        claim = ffi.new('struct claim *')
+        try:
+            while True:
+                state, value = self._seek(data, claim)
+                if state == _FOUND:
+                    return value
+                if state == _COMPUTE or not await self._wait_async(data, claim.version, end):
+                    break
+            with self._is_computing(data, claim):
+                value = make()
+                if inspect.isawaitable(value):
+                    value = await value
+            self._keep(data, claim, value, ttl)
+            return value
+        except BaseException:
+            self._give_up(data, claim)
+            raise
+
+    def _seek(self, key: bytes, claim: Any) -> Tuple[int, Any]:
+        """The value; or a claim that is the caller's; or whether to wait for that of another."""
+        absent = object()
         while True:
-            found = self._find(data, lib.TSLAB_MAP_STALE)
-            if found is not None and not is_stale(found[1]):
-                return self._value(*found)
-            claim = ffi.new('struct claim *')
+            found = self._find(key, lib.TSLAB_MAP_STALE)
+            value = self._value(found, absent)
+            is_fresh = found is not None and not is_stale(found[1])
+            if is_fresh and value is not absent:
+                return _FOUND, value
+            if found is not None and is_fresh:
+                self._forget(key, found[1].version)
+            claim.version = 0
             try:
-                try:
-                    is_absent = self._write(Map._claim, data, claim)
-                except UNKEPT as e:
-                    self._tell_unkept(e)
-                    return make()
-                if not is_absent:
+                if not self._write(Map._claim, key, claim):
                     continue
-                if found is not None and not claim.mine:
-                    return self._value(*found)
-                if claim.mine or not self._wait(data, claim.version, end):
-                    return self._compute(data, claim, make, self._lifetime(ttl))
-            except BaseException:
-                self._give_up(data, claim)
-                raise
+            except UNKEPT as e:
+                self._tell_unkept(e)
+                return _COMPUTE, None
+            if claim.mine:
+                return _COMPUTE, None
+            if value is not absent:
+                return _FOUND, value
+            if (key, claim.version) in _computing.get():
+                raise RuntimeError(f'get_or_compute() of {key!r} within its own computation, which would wait for itself')
+            if holds(key, claim.version):
+                raise RuntimeError(f'get_or_compute() of {key!r}, which its caller has locked')
+            return _WAIT, None
 
     def _wait(self, key: bytes, version: int, end: float) -> bool:
         """In slices, each after a look whether there is a new arena: a claim in the old one may never be fulfilled."""
@@ -127,43 +230,99 @@ class Cache(Store):
             if not left > LOOK_SECONDS:     # nor is NaN
                 return False
 
-    def _compute(self, key: bytes, claim: Any, make: Callable[[], Any], ttl: Optional[float]) -> Any:
-        value = make()
+    async def _wait_async(self, key: bytes, version: int, end: float) -> bool:
+        while True:
+            left = end - time.monotonic()
+            if await self._use(Map.wait_async, key, version, min(left, LOOK_SECONDS)):
+                return True
+            if not left > LOOK_SECONDS:
+                return False
+
+    @contextlib.contextmanager
+    def _is_computing(self, key: bytes, claim: Any) -> Iterator[None]:
+        token = _computing.set(_computing.get() | {(key, claim.version)})
         try:
-            self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, ttl)
+            yield
+        finally:
+            _computing.reset(token)
+
+    def _keep(self, key: bytes, claim: Any, value: Any, ttl: Optional[Lifetime]) -> None:
+        if not claim.version:       # there was no room for it
+            return
+        try:
+            self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
         except ChangedError:
             pass        # a value that was put meanwhile is newer than this one, and so is a deletion
         except UNKEPT as e:
             self._give_up(key, claim)
             self._tell_unkept(e)
-        return value
 
     def _give_up(self, key: bytes, claim: Any) -> None:
         if claim.mine:
-            with contextlib.suppress(Error):        # it ends by itself, too
-                self._use(Map.delete, key, claim.version)
+            self._forget(key, claim.version)    # it ends by itself, too
 
     def _tell_unkept(self, e: Error) -> None:
         self._log_seldom('unkept', 'a value was computed, and not kept: %s', e)
 
-    def lock(self, key: Key) -> Lock:
-        """A lock of all processes, on a key that has no value."""
-        return Lock(self, encoded(key))
+    @property
+    def memoize(self) -> Memoize:
+        """A decorator: the function's results are values of the cache, see Memoize.
 
-    def set(self, key: Key, value: Any, ttl: Optional[float] = None) -> None:
-        """Sets a key's value, present or absent before."""
+            @cache.memoize
+            def price(product, currency='EUR'): ...
+
+            @cache.memoize(ttl=60)
+            async def page(number): ...
+        """
+        return Memoize(self)
+
+    def lock(self, key: Key, ttl: Lifetime = LOCK_SECONDS) -> Lock:
+        """A lock of all processes, on a key that has no value."""
+        return Lock(self, encoded(key), ttl)
+
+    # Writing
+
+    def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:
+        """Sets a key's value, present or absent before. If this fails, the old value stays."""
         self._write(Map.put, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
 
-    def add(self, key: Key, value: Any, ttl: Optional[float] = None) -> bool:
+    def _set_or_forget(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> bool:
+        """As set(), for adapters whose callers go on without a cache. If the pool does not take the value, it is not set
+        and that is logged. Then, and after any error, the key is absent: nobody takes the old value for the new one."""
+        try:
+            self.set(key, value, ttl)
+            return True
+        except BaseException as e:
+            self._forget(encoded(key))
+            if not isinstance(e, UNKEPT):
+                raise
+            self._log_seldom('unkept', 'a value was not kept: %s', e)
+            return False
+
+    def set_many(self, values: Mapping[_K, Any], ttl: Optional[Lifetime] = None) -> None:
+        """As set() for each."""
+        for key, value in values.items():
+            self.set(key, value, ttl)
+
+    def add(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> bool:
         """As set(), where the key is absent: whether it was. Of several that add a key, one does."""
         return self._write(Map.insert, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
 
-    def incr(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[float] = None) -> int:
+    def replace(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> bool:
+        """As set(), where the key is present: whether it was."""
+        return self._write(Map.change, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
+
+    def touch(self, key: Key, ttl: Optional[Lifetime] = None) -> bool:
+        """Begins a value's lifetime anew. Returns whether there is such a value."""
+        return self._use(Map.touch, encoded(key), self._lifetime(ttl))
+
+    def incr(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[Lifetime] = None) -> int:
         """Adds to a number and returns the sum; no change of others is lost. An absent key counts as `initial`, and
         becomes a counter of 64 bits. A number that was set keeps its lifetime. TypeError: the value is no number."""
         return self._write(self._incr, encoded(key), delta, initial, self._lifetime(ttl))
 
-    def _incr(self, map_: Map, key: bytes, delta: int, initial: int, ttl: Optional[float]) -> int:
+    def _incr(self, map_: Map, key: bytes, delta: int, initial: int, ttl: Optional[Lifetime]) -> int:
+        refused = object()
         while True:
             try:
                 return map_.add(key, delta, initial, ttl)
@@ -173,13 +332,21 @@ class Cache(Store):
             found = self._find(key)
             if found is None:
                 continue
-            data, entry = found
+            entry = found[1]
             if entry.flags & lib.TSLAB_MAP_COUNTER:
                 return map_.add(key, delta, initial, ttl)       # it was replaced just now; or it is a rate limit
-            value: int = self.loads(data) + delta
+            value = self._value(found, refused)
+            if value is refused:
+                self._forget(key, entry.version)
+                continue
+            total: int = value + delta
             with contextlib.suppress(ChangedError):
-                map_.replace(key, entry.version, self.dumps(value), EPOCH_CURRENT, ttl_left(entry))
-                return value
+                map_.replace(key, entry.version, self.dumps(total), EPOCH_CURRENT, ttl_left(entry))
+                return total
+
+    def pop(self, key: Key, default: Any = None) -> Any:
+        """Deletes a key and returns the value that it had, or `default`. Of several that pop a value, one gets it."""
+        return self._value(self._find(encoded(key), call=_taken), default)
 
     def delete(self, key: Key) -> bool:
         """Whether it was there."""
@@ -195,55 +362,5 @@ class Cache(Store):
         self._use(Map.clear)
 
 
-class Lock:
-    """A lock of all processes, made from a claim by Cache.lock(). It becomes free when its owner is killed, when
-    Cache.clear() is called, and after 30 seconds in any case. It may be acquired in one thread and released in another.
-    """
-
-    def __init__(self, cache: Cache, key: bytes) -> None:
-        self._cache, self._key, self._version = cache, key, 0
-
-    def acquire(self, wait: bool = True) -> bool:
-        return self._acquire(ffi.new('struct claim *'), wait)
-
-    def _acquire(self, claim: Any, wait: bool) -> bool:
-        try:
-            while self._cache._write(Map._claim, self._key, claim):
-                if claim.mine:
-                    self._version = claim.version
-                    return True
-                if not wait:
-                    return False
-                self._cache._wait(self._key, claim.version, math.inf)
-            raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
-        except BaseException:
-            self._cache._give_up(self._key, claim)
-            raise
-
-    def release(self) -> None:
-        self.__exit__()
-
-    def locked(self) -> bool:
-        return not self._cache._use(Map.wait, self._key, 0, 0)
-
-    def __enter__(self) -> Lock:
-        claim = ffi.new('struct claim *')
-        try:
-            self._acquire(claim, True)
-            return self
-        except BaseException:
-            self._cache._give_up(self._key, claim)
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        version = self._version
-        try:
-            self._version = 0
-            if version:
-                with contextlib.suppress(ChangedError):
-                    self._cache._use(Map.delete, self._key, version)
-        except BaseException:
-            if version:
-                with contextlib.suppress(Error):
-                    self._cache._use(Map.delete, self._key, version)
-            raise
+def _taken(map_: Map, key: bytes, accept: int) -> Optional[Tuple[bytes, Any]]:
+    return map_._find(key, accept, lib.take_value)

@@ -19,8 +19,8 @@ from tslab.map import TTL_MAX
 
 class Cache(BaseCache):
     """A tslab.Cache with the methods of cachelib. If the pool does not take a value, because it is too large, the pool
-    is full, or a daemon is needed and absent, the value is not set, and the call says so. Timeouts over 49 days are 49
-    days. `options` are those of cachelib. For a map with options of its own, make the tslab.Map first."""
+    is full, or a daemon is needed and absent, the value is not set, the key is absent, and the call says so. Timeouts
+    over 49 days are 49 days. `options` are those of cachelib. For a map with options of its own, make the tslab.Map first."""
 
     serializer = BaseSerializer()
 
@@ -56,7 +56,7 @@ class Cache(BaseCache):
         return key in self.cache
 
     def set(self, key: str, value: Any, timeout: Any = None) -> bool:
-        return self._write(False, self.cache.set, key, value, timeout) is None
+        return self.cache._set_or_forget(key, value, self._ttl(timeout))
 
     def add(self, key: str, value: Any, timeout: Any = None) -> bool:
         return bool(self._write(False, self.cache.add, key, value, timeout))

@@ -13,7 +13,6 @@ kept, and that is logged (logger `tslab`): requests go on without a cache.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pickle
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
@@ -21,9 +20,9 @@ from typing import Any, Dict, Iterable, List, Mapping, Tuple
 from dogpile.cache.api import NO_VALUE, BytesBackend, CantDeserializeException
 
 import tslab
-from tslab._store import encoded
-from tslab.cache import UNKEPT, Lock
-from tslab.errors import Error
+from tslab._bytes import encoded
+from tslab.cache import UNKEPT
+from tslab.lock import Lock
 from tslab.pool import Pool
 
 _OPTIONS = 'name', 'ttl', 'limit_bytes', 'value_max', 'stale', 'evict'
@@ -55,9 +54,9 @@ def _marked(value: bytes) -> bytes:
 class _Mutex(Lock):
     """Where the pool has no room for a lock, each caller makes the value for itself."""
 
-    def _acquire(self, claim: Any, wait: bool) -> bool:
+    def _acquire(self, claim: Any, end: float) -> bool:
         try:
-            return super()._acquire(claim, wait)
+            return super()._acquire(claim, end)
         except UNKEPT as e:
             self._cache._tell_unkept(e)
             return True
@@ -87,12 +86,7 @@ class Backend(BytesBackend):
         return [_marked(value) if isinstance(value, bytes) else NO_VALUE for value in values]  # a number is a counter
 
     def set_serialized(self, key: str, value: bytes) -> None:
-        try:
-            self.cache.set(key, value)
-        except UNKEPT as e:
-            self.cache._tell_unkept(e)
-            with contextlib.suppress(Error):
-                self.cache.delete(key)      # a value from before would be taken for the new one
+        self.cache._set_or_forget(key, value)
 
     def set_serialized_multi(self, mapping: Mapping[str, bytes]) -> None:
         for key, value in mapping.items():

@@ -35,6 +35,10 @@ class ChangedError(Error):
     """Somebody else changed it meanwhile."""
 
 
+class LockLostError(ChangedError):
+    """A lock was lost before it was released: its `ttl` was over, or the cache was cleared. Another may have it."""
+
+
 class ReadOnlyError(Error):
     """The pool was opened as a reader."""
 

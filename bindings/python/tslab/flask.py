@@ -2,8 +2,9 @@
 
     app.session_interface = tslab.flask.SessionInterface(lambda: SessionStore(tslab.open('web')))
 
-The browser gets a random id; the contents of the session stay in the pool. Each process makes the store for itself,
-when it first needs it. Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on).
+The browser gets a random id; the contents of the session stay in the pool. A session that is `permanent` lives for
+PERMANENT_SESSION_LIFETIME there, too, or for the `lifetime` that the store was given if that is shorter. Each process
+makes the store for itself, when it first needs it. Cookies have the attributes that Flask is configured for (SESSION_COOKIE_SECURE and so on).
 
 If the pool does not take a change, because it is too large or the pool is full, that is logged as an error of the
 application; the session stays as it was, and the request is answered. The same happens if another request has changed
@@ -111,10 +112,11 @@ class SessionInterface(FlaskSessionInterface):
         """Whether the pool has the session as it is."""
         id = session.id or secrets.token_urlsafe(32)        # noqa: A001
         try:
+            lifetime = self.store.lifetime_of(app.permanent_session_lifetime) if session.permanent else None
             if not session.modified:
-                return self.store.touch(id)
+                return self.store.touch(id, lifetime)
             data = self.serializer.dumps(dict(session)).encode()
-            self.store.replace(id, self._version(session), data)
+            self.store.replace(id, self._version(session), data, lifetime)
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import math
 import time
 from collections.abc import ItemsView, MutableMapping, ValuesView
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
 
-from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, raw
+from tslab import _wait
+from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, Key, c_string, encoded, raw
 from tslab._native import ffi, lib
 from tslab.errors import ClosedError, Error, check
 from tslab.pool import EPOCH_CURRENT, Pool
@@ -22,12 +24,18 @@ _WAIT_SLICE_MS = 200    # after which signals are served at the latest
 _UNPICKLED = '_native', '_owner', '_buffers', 'size_max'       # attributes that a copy of a map has of its own
 
 TTL_MAX: int = (lib.TSLAB_MAP_TTL_NONE - 1) // 1000     # 49 days
+Lifetime = Union[float, datetime.timedelta]      # seconds
 
 
-def ttl_ms(ttl: Optional[float]) -> int:
-    """A lifetime in seconds as libtslab takes it. None is that of the map, infinity has no end."""
+def seconds(ttl: Lifetime) -> float:
+    return ttl.total_seconds() if isinstance(ttl, datetime.timedelta) else ttl
+
+
+def ttl_ms(ttl: Optional[Lifetime]) -> int:
+    """A lifetime as libtslab takes it. None is that of the map, infinity has no end."""
     if ttl is None:
         return int(lib.TSLAB_MAP_TTL_DEFAULT)
+    ttl = seconds(ttl)
     if ttl == math.inf:
         return int(lib.TSLAB_MAP_TTL_NONE)
     if not 0 < ttl <= TTL_MAX:
@@ -91,11 +99,11 @@ class Map(MutableMapping[bytes, bytes]):
     atomic: they go from entry to entry. len() walks through all of the map. dict(map) asks for each key in turn, and
     raises KeyError if one is gone by then; dict(map.items()) does not.
 
-    An entry may have a lifetime in seconds, up to 49 days. When it is over, the key is absent, and within a second the
+    An entry may have a lifetime in seconds, or as a timedelta, up to 49 days. When it is over, the key is absent, and within a second the
     memory goes back.
 
-    Keys and values are bytes, or any object with the buffer protocol, taken byte by byte; both come back as bytes. Any
-    thread may use a map at any time, even a signal handler or a finalizer in the middle of another call. A forked child
+    Keys are text, which is UTF-8, and keys and values are bytes, or any object with the buffer protocol, taken byte by
+    byte. They come back as bytes. Any thread may use a map at any time, even a signal handler or a finalizer in the middle of another call. A forked child
     goes on using its parent's map. A map is pickled by its name and that of its pool.
 
     Calls that write raise FullError if there is no memory for more (the old value stays), TooLargeError, ReadOnlyError
@@ -106,7 +114,7 @@ class Map(MutableMapping[bytes, bytes]):
     """
 
     def __init__(self, pool: Pool, name: str, *, existing: bool = False, exclusive: bool = False,
-                 ttl: Optional[float] = None, limit_bytes: int = 0, value_max: int = 0, stale: float = 0,
+                 ttl: Optional[Lifetime] = None, limit_bytes: int = 0, value_max: int = 0, stale: Lifetime = 0,
                  evict: Optional[str] = None) -> None:
         """`existing`: NotFoundError if there is no such map; `exclusive`: Error with EEXIST if there is one. A name has
         1 to 43 bytes of printable UTF-8, and takes one of the pool's 64 roots for good (Error with ENOSPC).
@@ -119,10 +127,10 @@ class Map(MutableMapping[bytes, bytes]):
         if evict not in _EVICT:
             raise ValueError(f'evict is None or \'sieve\', not {evict!r}')
         options = new('tslab_map_options')
-        options.ttl_ms = 0 if ttl == math.inf else ttl_ms(ttl)
+        options.ttl_ms = 0 if ttl is None or seconds(ttl) == math.inf else ttl_ms(ttl)
         options.evict = _EVICT[evict]
         try:
-            options.limit_bytes, options.value_max, options.stale_ms = limit_bytes, value_max, math.ceil(stale * 1000)
+            options.limit_bytes, options.value_max, options.stale_ms = limit_bytes, value_max, math.ceil(seconds(stale) * 1000)
         except OverflowError as e:
             raise ValueError(f'out of range: limit_bytes={limit_bytes}, value_max={value_max}, stale={stale}') from e
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
@@ -155,24 +163,24 @@ class Map(MutableMapping[bytes, bytes]):
         """Closes the map in this process; it stays in the pool."""
         self._native = None
 
-    def _check(self, size: int, key: Bytes) -> int:
+    def _check(self, size: int, key: Key) -> int:
         """The size of a value, where it is no error."""
         if size == -errno.EUCLEAN and not self.pool.stale:      # a pop in a forked child attaches it, too
-            raise Error(errno.EUCLEAN, f'a stray write has damaged the value of key {bytes(key)!r} of map {self.name!r}; '
+            raise Error(errno.EUCLEAN, f'a stray write has damaged the value of key {encoded(key)!r} of map {self.name!r}; '
                                        'a put replaces it')
         return check(size, 'a key')
 
     # Reading
 
     @overload
-    def get(self, key: Bytes) -> Optional[bytes]: ...
+    def get(self, key: Key) -> Optional[bytes]: ...
 
     @overload
-    def get(self, key: Bytes, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
+    def get(self, key: Key, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
 
-    def get(self, key: Bytes, default: Any = None) -> Any:
+    def get(self, key: Key, default: Any = None) -> Any:
         """A key's value, or `default`. A copy, whole as it was at one moment."""
-        key, buffer = raw(key), self._buffers.take()
+        key, buffer = encoded(key), self._buffers.take()
         n = lib.tslab_map_get(self._map, key, len(key), buffer, BUFFER_SIZE, ffi.NULL)
         value = ffi.buffer(buffer, n)[:] if n >= 0 else None
         self._buffers.append(buffer)
@@ -183,18 +191,18 @@ class Map(MutableMapping[bytes, bytes]):
             return default if found is None else found.value
         return default if n == -errno.ENOENT else self._check(n, key)
 
-    def __getitem__(self, key: Bytes) -> bytes:
+    def __getitem__(self, key: Key) -> bytes:
         value = self.get(key)
         if value is None:
-            raise KeyError(bytes(key))
+            raise KeyError(encoded(key))
         return value
 
     def __contains__(self, key: object) -> bool:
-        return self.get(cast(Bytes, key)) is not None
+        return self.get(cast(Key, key)) is not None
 
-    def _find(self, key: Bytes, accept: int = 0, call: Any = lib.get_value) -> Optional[Tuple[bytes, Any]]:
+    def _find(self, key: Key, accept: int = 0, call: Any = lib.get_value) -> Optional[Tuple[bytes, Any]]:
         """The value and the other facts of an entry, or None."""
-        key, buffer, size = raw(key), self._buffers.take(), BUFFER_SIZE
+        key, buffer, size = encoded(key), self._buffers.take(), BUFFER_SIZE
         while True:
             found = call(self._map, key, len(key), accept, buffer, size)
             if found.size != -errno.EMSGSIZE:
@@ -208,13 +216,13 @@ class Map(MutableMapping[bytes, bytes]):
             self._buffers.append(buffer)
         return None if value is None else (value, found)
 
-    def _get(self, key: Bytes) -> Optional[Entry]:
+    def _get(self, key: Key) -> Optional[Entry]:
         found = self._find(key)
         return None if found is None else Entry(found[0], found[1].epoch, found[1].version)
 
-    def ttl(self, key: Bytes) -> Optional[float]:
+    def ttl(self, key: Key) -> Optional[float]:
         """How many seconds an entry has left, or math.inf; None where there is none."""
-        key = raw(key)
+        key = encoded(key)
         found = lib.get_value(self._map, key, len(key), 0, ffi.NULL, 0)
         if found.size == -errno.ENOENT:
             return None
@@ -222,18 +230,18 @@ class Map(MutableMapping[bytes, bytes]):
             self._check(found.size, key)
         return ttl_left(found)
 
-    def get_stale(self, key: Bytes) -> Optional[Tuple[bytes, bool]]:
+    def get_stale(self, key: Key) -> Optional[Tuple[bytes, bool]]:
         """Returns a value and whether it is stale, that is, expired less than `stale` seconds ago; None if there is
         neither."""
         found = self._find(key, lib.TSLAB_MAP_STALE)
         return found and (found[0], is_stale(found[1]))
 
-    def get_epoch(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
+    def get_epoch(self, key: Key) -> Optional[Tuple[bytes, int]]:
         """The value and the epoch that it is in, or None."""
         found = self._get(key)
         return found and (found.value, found.epoch)
 
-    def get_version(self, key: Bytes) -> Optional[Tuple[bytes, int]]:
+    def get_version(self, key: Key) -> Optional[Tuple[bytes, int]]:
         """The value and its version, for replace(), or None."""
         found = self._get(key)
         return found and (found.value, found.version)
@@ -289,73 +297,73 @@ class Map(MutableMapping[bytes, bytes]):
 
     # Writing
 
-    def _put(self, mode: int, key: Bytes, value: Bytes, epoch: int, ttl: Optional[float], version: int = 0) -> int:
-        key, value = raw(key), raw(value)
+    def _put(self, mode: int, key: Key, value: Bytes, epoch: int, ttl: Optional[Lifetime], version: int = 0) -> int:
+        key, value = encoded(key), raw(value)
         r: int = lib.put_value(self._map, mode, key, len(key), version, value, len(value), epoch, ttl_ms(ttl))
         return r
 
-    def put(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[float] = None) -> None:
+    def put(self, key: Key, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[Lifetime] = None) -> None:
         """Sets a key's value, present or absent before. After `ttl` seconds the key is absent again; None: the map's
         own lifetime, math.inf: no end."""
         check(self._put(lib.TSLAB_MAP_PUT, key, value, epoch, ttl), 'putting a key')
 
-    def touch(self, key: Bytes, ttl: Optional[float] = None) -> bool:
+    def touch(self, key: Key, ttl: Optional[Lifetime] = None) -> bool:
         """Gives an entry a new lifetime of so many seconds from now. Returns whether there is such an entry. Its value
         stays where it is, so this needs no memory."""
-        key = raw(key)
+        key = encoded(key)
         r = lib.tslab_map_touch(self._map, key, len(key), ttl_ms(ttl))
         return bool(r != -errno.ENOENT and check(r, 'touching a key') == 0)
 
-    def add(self, key: Bytes, delta: int = 1, initial: int = 0, ttl: Optional[float] = None) -> int:
+    def add(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[Lifetime] = None) -> int:
         """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl` is the lifetime of a counter
         that this call makes. Error with EINVAL: the value was put. get() returns a counter as 8 bytes."""
-        key, value = raw(key), ffi.new('int64_t *')
+        key, value = encoded(key), ffi.new('int64_t *')
         check(lib.tslab_map_add(self._map, key, len(key), delta, initial, ttl_ms(ttl), value), 'adding to a key')
         return int(value[0])
 
-    def limit(self, key: Bytes, per_second: float, burst: int, cost: int = 1) -> Optional[float]:
+    def limit(self, key: Key, per_second: float, burst: int, cost: int = 1) -> Optional[float]:
         """Takes tokens from the key's bucket, which gets so many a second and holds up to `burst`. Returns None, or if
         there are too few, the number of seconds until there are enough."""
-        key, retry_ms = raw(key), ffi.new('uint64_t *')
+        key, retry_ms = encoded(key), ffi.new('uint64_t *')
         r = check(lib.tslab_map_limit(self._map, key, len(key), per_second, burst, cost, retry_ms), 'limiting a key')
         return retry_ms[0] / 1000 if r == 1 else None
 
-    def __setitem__(self, key: Bytes, value: Bytes) -> None:
+    def __setitem__(self, key: Key, value: Bytes) -> None:
         self.put(key, value)
 
-    def insert(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[float] = None) -> bool:
+    def insert(self, key: Key, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[Lifetime] = None) -> bool:
         """As put(), where the key is absent: whether it was."""
         r = self._put(lib.TSLAB_MAP_INSERT, key, value, epoch, ttl)
         return bool(r != -errno.EEXIST and check(r, 'inserting a key') == 0)
 
-    def change(self, key: Bytes, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[float] = None) -> bool:
+    def change(self, key: Key, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[Lifetime] = None) -> bool:
         """As put(), where the key is present: whether it was."""
         r = self._put(lib.TSLAB_MAP_UPDATE, key, value, epoch, ttl)
         return bool(r != -errno.ENOENT and check(r, 'changing a key') == 0)
 
-    def replace(self, key: Bytes, version: int, value: Bytes, epoch: int = EPOCH_CURRENT,
-                ttl: Optional[float] = None) -> None:
+    def replace(self, key: Key, version: int, value: Bytes, epoch: int = EPOCH_CURRENT,
+                ttl: Optional[Lifetime] = None) -> None:
         """As put(), where the value is of this version, 0 for absent; ChangedError where it is not."""
         check(self._put(lib.TSLAB_MAP_REPLACE, key, value, epoch, ttl, version), 'replacing a key')
 
-    def delete(self, key: Bytes, version: Optional[int] = None) -> bool:
+    def delete(self, key: Key, version: Optional[int] = None) -> bool:
         """Deletes a key and frees its entry. Returns whether it was there. With a version: ChangedError if the value
         has another one."""
-        key = raw(key)
+        key = encoded(key)
         if version is None:
             r = lib.tslab_map_delete(self._map, key, len(key))
         else:
             r = lib.tslab_map_delete_version(self._map, key, len(key), version)
         return bool(r != -errno.ENOENT and check(r, 'deleting a key') == 0)
 
-    def claim(self, key: Bytes, epoch: int = EPOCH_CURRENT) -> Optional[Claim]:
+    def claim(self, key: Key, epoch: int = EPOCH_CURRENT) -> Optional[Claim]:
         """Claims a key, if the key is absent. Of all callers the first one gets the claim, and computes the value; the
         others call wait(). Returns None if the key has a value.
 
         replace() with the claim's version fulfils the claim, delete() with that version gives it up. Both raise
         ChangedError if the claim is no more, since the key was put or deleted meanwhile. A claim ends after 30 seconds,
         and with its process."""
-        key, claim = raw(key), ffi.new('struct claim *')
+        key, claim = encoded(key), ffi.new('struct claim *')
         try:
             return Claim(claim.version, claim.mine) if self._claim(key, claim, epoch) else None
         except BaseException:
@@ -363,35 +371,59 @@ class Map(MutableMapping[bytes, bytes]):
                 lib.tslab_map_delete_version(self._map, key, len(key), claim.version)
             raise
 
-    def _claim(self, key: Bytes, claim: Any, epoch: int = EPOCH_CURRENT) -> bool:
+    def _claim(self, key: Key, claim: Any, epoch: int = EPOCH_CURRENT) -> bool:
         """Whether `claim` has a claim now. The caller gives that up if an exception comes, as of a signal handler."""
-        key = raw(key)
+        key = encoded(key)
         r = lib.claim_key(self._map, key, len(key), epoch, claim)
         return r in (0, -errno.EBUSY) or (r != -errno.EEXIST and check(r, 'claiming a key') == 0)
 
-    def wait(self, key: Bytes, version: int, timeout: float = TTL_MAX) -> bool:
+    def wait(self, key: Key, version: int, timeout: float = TTL_MAX) -> bool:
         """Waits until a claim is no more. Returns False if the time limit in seconds is over before that. Version 0
-        means any claim. With asyncio, call it in a thread."""
-        key, end = raw(key), time.monotonic() + timeout
+        means any claim. Other greenlets of the thread run meanwhile; with asyncio, await wait_async()."""
+        key, end, pause = encoded(key), time.monotonic() + timeout, _wait.pause()
+        if self._waited(key, version, 0):
+            return True
+        if pause:
+            for step in _wait.steps(end):
+                pause(step)
+                if self._waited(key, version, 0):
+                    return True
+            return False
         while True:
-            left_ms = max(0, (end - time.monotonic()) * 1000)      # may be math.inf
-            r = lib.tslab_map_wait(self._map, key, len(key), version, math.ceil(min(left_ms, _WAIT_SLICE_MS)))
-            if r == -errno.ETIMEDOUT and left_ms <= _WAIT_SLICE_MS:
+            left_ms = (end - time.monotonic()) * 1000       # may be math.inf
+            if not left_ms > 0:                             # nor is NaN
                 return False
-            if r not in (-errno.ETIMEDOUT, -errno.EINTR):
-                return check(r, 'waiting for a key') == 0
+            if self._waited(key, version, math.ceil(min(left_ms, _WAIT_SLICE_MS))):
+                return True
 
-    def __delitem__(self, key: Bytes) -> None:
+    async def wait_async(self, key: Key, version: int, timeout: float = TTL_MAX) -> bool:
+        """As wait(), for asyncio."""
+        import asyncio      # noqa: PLC0415 (other programs need not load it)
+        key, end = encoded(key), time.monotonic() + timeout
+        if self._waited(key, version, 0):
+            return True
+        for step in _wait.steps(end):
+            await asyncio.sleep(step)
+            if self._waited(key, version, 0):
+                return True
+        return False
+
+    def _waited(self, key: bytes, version: int, ms: int) -> bool:
+        """Whether a claim is no more, after so many milliseconds at most."""
+        r = lib.tslab_map_wait(self._map, key, len(key), version, ms)
+        return r not in (-errno.ETIMEDOUT, -errno.EINTR) and check(r, 'waiting for a key') == 0
+
+    def __delitem__(self, key: Key) -> None:
         if not self.delete(key):
-            raise KeyError(bytes(key))
+            raise KeyError(encoded(key))
 
     @overload
-    def pop(self, key: Bytes) -> bytes: ...
+    def pop(self, key: Key) -> bytes: ...
 
     @overload
-    def pop(self, key: Bytes, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
+    def pop(self, key: Key, default: Union[bytes, _T]) -> Union[bytes, _T]: ...
 
-    def pop(self, key: Bytes, default: Any = _RAISE) -> Any:
+    def pop(self, key: Key, default: Any = _RAISE) -> Any:
         """Deletes a key and returns the value that it had; if it is absent, returns `default` or raises KeyError. Of
         several callers that pop a value, one gets it. What others add to a counter is in that value, or in a new
         counter."""
@@ -399,7 +431,7 @@ class Map(MutableMapping[bytes, bytes]):
         if found is not None:
             return found[0]
         if default is _RAISE:
-            raise KeyError(bytes(key))
+            raise KeyError(encoded(key))
         return default
 
     def popitem(self) -> Tuple[bytes, bytes]:
@@ -414,7 +446,7 @@ class Map(MutableMapping[bytes, bytes]):
                 was_gone = True
         raise KeyError('the map is empty')
 
-    def setdefault(self, key: Bytes, default: Bytes = b'') -> bytes:
+    def setdefault(self, key: Key, default: Bytes = b'') -> bytes:
         """Returns the value of a key, and sets it to `default` if it is absent. All callers get the same value."""
         while True:
             value = self.get(key)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import inspect
 import logging
+import math
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
-from tslab._bytes import BUFFER_SIZE, Buffers, c_string
+from tslab import _wait
+from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, encoded
 from tslab._native import ffi, lib
 from tslab.errors import Error, check, error
+from tslab.map import TTL_MAX, Lifetime, Map, seconds
 from tslab.pool import Pool
 
-Key = Union[str, bytes]
+Key = Union[str, Bytes, int, float]
 _Answered = Callable[[Optional[bytes], int], None]      # a value, and the milliseconds that it has left
 
 _log = logging.getLogger('tslab')
@@ -25,7 +28,12 @@ _NOTHING = -2               # PTTL of a key that is absent
 
 
 def _bytes(key: Key) -> bytes:
-    return key.encode() if isinstance(key, str) else bytes(key)
+    """The key as redis-py takes it: a number is its text."""
+    if isinstance(key, (int, float)):
+        if isinstance(key, bool):
+            raise TypeError('a key is text, bytes or a number, not bool')
+        return repr(key).encode()
+    return encoded(key)
 
 
 def _check_engine(engine: Any) -> None:
@@ -40,6 +48,16 @@ def _check_engine(engine: Any) -> None:
         raise ValueError('the engine has decode_responses; use one that returns bytes')
 
 
+def _px(ttl: Optional[Lifetime]) -> Optional[int]:
+    """A lifetime in milliseconds as the engine takes it."""
+    left = math.inf if ttl is None else seconds(ttl)
+    if left == math.inf:
+        return None
+    if not left > 0:
+        raise ValueError(f'a lifetime is math.inf, or above 0, not {ttl}')
+    return math.ceil(round(left * 1000, 3))
+
+
 class _Opened:
     def __init__(self, pool: Pool, name: str) -> None:
         owner, native = pool._pool, ffi.new('struct tslab_near **')
@@ -48,6 +66,15 @@ class _Opened:
         self.pool = pool
         self.owner = owner                  # it must not go before the near cache
         self.near = ffi.gc(native[0], lib.tslab_near_close)
+        self._name = name
+        self._map: Optional[Map] = None
+
+    @property
+    def map(self) -> Map:
+        """For waits for claims."""
+        if self._map is None:
+            self._map = Map(self.pool, self._name, existing=True)
+        return self._map
 
 
 class NearCache:
@@ -70,18 +97,19 @@ class NearCache:
     are; trouble of the pool is logged, and the engine is asked.
     """
 
-    def __init__(self, engine: Any, pool: Pool, *, prefix: Key, ttl: Optional[float] = None, name: str = 'near',
-                 wait: float = 0.05) -> None:
-        if ttl is not None and not 0.001 <= ttl < 4_294_967:
-            raise ValueError(f'a lifetime is 1 ms to 49 days: {ttl}')
-        if not 0 <= wait < 4_294_967:
-            raise ValueError(f'a wait is 0 to 49 days: {wait}')
+    def __init__(self, engine: Any, pool: Pool, *, prefix: Key, ttl: Optional[Lifetime] = None, name: str = 'near',
+                 wait: Lifetime = 0.05) -> None:
+        lifetime, wait = math.inf if ttl is None else seconds(ttl), seconds(wait)
+        if lifetime != math.inf and not 0.001 <= lifetime <= TTL_MAX:
+            raise ValueError(f'a lifetime is math.inf, or 1 ms to {TTL_MAX} seconds, not {lifetime}')
+        if not 0 <= wait <= TTL_MAX:
+            raise ValueError(f'a wait is 0 to {TTL_MAX} seconds, not {wait}')
         _check_engine(engine)
         self.engine, self.name = engine, name
         self._opened = _Opened(pool, name)
         self._next_look = 0.0
         self._prefix = _bytes(prefix)
-        self._ttl_ms: int = lib.TSLAB_MAP_TTL_NONE if ttl is None else int(ttl * 1000)
+        self._ttl_ms: int = lib.TSLAB_MAP_TTL_NONE if lifetime == math.inf else int(lifetime * 1000)
         self._wait_ms = int(wait * 1000)
         self._buffers = Buffers()
         self._logged = -_LOG_SECONDS
@@ -135,6 +163,20 @@ class NearCache:
         self._look_after(opened)
         return False, None, found.claim
 
+    def _look_or_wait(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
+        """As above. Where greenlets run, the others of the thread go on while this one waits for another's answer."""
+        if not _wait.pause():
+            return self._look(name, wait_ms)
+        found = self._look(name, 0)
+        known, _, claim = found
+        if known or claim or wait_ms == 0:
+            return found
+        try:
+            self._opened.map.wait(name, 0, wait_ms / 1000)
+        except Error as e:
+            self._trouble(e)
+        return self._look(name, 0)
+
     def _fill(self, name: bytes, claim: int, value: Optional[bytes], left_ms: int) -> bool:
         """Whether the answer is good for others, too: nothing has changed it since it was asked for."""
         ttl_ms = self._ttl_ms
@@ -146,22 +188,30 @@ class NearCache:
             self._trouble(error(-r, 'fill'))
         return bool(r == 0)
 
-    def _ask(self, claims: Dict[bytes, int], answered: Optional[_Answered] = None) -> Dict[bytes, Optional[bytes]]:
+    def _ask(self, claims: Dict[bytes, int], answered: Optional[_Answered] = None,
+             skips: bool = False) -> Dict[bytes, Optional[bytes]]:
         """Asks the engine for values, in one round trip a server. A claim ends here, whatever happens. `answered` gets
-        each answer; its values are kept only if no change of them is known since."""
+        each answer; its values are kept only if no change of them is known since. With `skips`, keys of other types, as
+        hashes, count as absent, and are not kept."""
         left = dict(claims)
         try:
             pipeline = self.engine.pipeline(transaction=False)
             for name in claims:
                 pipeline.get(name)
                 pipeline.pttl(name)
-            answers = pipeline.execute()
+            answers = pipeline.execute(raise_on_error=False)
             values: Dict[bytes, Optional[bytes]] = dict(zip(claims, answers[::2]))
+            for name, value in values.items():
+                if skips and isinstance(value, Exception) and 'WRONGTYPE' in str(value):
+                    values[name] = None
+            for answer in *values.values(), *answers[1::2]:
+                if isinstance(answer, Exception):
+                    raise answer
             if any(not isinstance(value, (bytes, type(None))) for value in values.values()):
                 raise TypeError('the engine returns no bytes')
             for name, left_ms in zip(claims, answers[1::2]):
                 if (values[name] is None) != (left_ms == _NOTHING):
-                    continue                # it ended between the two questions
+                    continue                # it ended between the two questions, or is of another type
                 claim = left.pop(name)
                 is_good = claim == 0 or self._fill(name, claim, values[name], left_ms)
                 if answered and (is_good or values[name] is None):
@@ -178,11 +228,12 @@ class NearCache:
     def get(self, key: Key) -> Optional[bytes]:
         """The engine's value of `prefix` and `key`; None: it has none."""
         name = self._prefix + _bytes(key)
-        known, value, claim = self._look(name, self._wait_ms)
+        known, value, claim = self._look_or_wait(name, self._wait_ms)
         return value if known else self._ask({name: claim})[name]
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
-        """The values of several keys, each as get() has it; the engine is asked once for all that are missing."""
+        """The values of several keys, each as get() has it, but None for those of other types, as in MGET; the engine is
+        asked once for all that are missing."""
         names = [self._prefix + _bytes(key) for key in keys]
         values: Dict[bytes, Optional[bytes]] = {}
         missing: Dict[bytes, int] = {}
@@ -193,15 +244,15 @@ class NearCache:
             else:
                 missing[name] = claim
         if missing:
-            values.update(self._ask(missing))
+            values.update(self._ask(missing, skips=True))
         return [values[name] for name in names]
 
-    def set(self, key: Key, value: Any, ttl: Optional[float] = None) -> None:
-        """Sets the engine's value, with a lifetime in seconds. This process reads it at once, others on hosts with a
-        tslab-near as soon as the server has told."""
-        name = self._prefix + _bytes(key)
+    def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:
+        """Sets the engine's value, with a lifetime (None, math.inf: without an end). This process reads it at once, others
+        on hosts with a tslab-near as soon as the server has told."""
+        name, px = self._prefix + _bytes(key), _px(ttl)
         try:
-            self.engine.set(name, value, px=None if ttl is None else max(1, int(ttl * 1000)))
+            self.engine.set(name, value, px=px)
         finally:
             self._drop(name)                # on an error, too: it may have been set
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import errno
+import math
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 from tslab._behind import Behind, version_of
-from tslab._bytes import raw
-from tslab._store import Key, Store, encoded
+from tslab._bytes import Key, copied, encoded, raw
+from tslab._store import Store
 from tslab.errors import Error, TooLargeError
-from tslab.map import Map, ttl_ms
+from tslab.map import TTL_MAX, Lifetime, Map, seconds, ttl_ms
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _Result = TypeVar('_Result')
 _ENTRY_SIZE = 40        # an entry takes so much beside its key
+_LIFETIME = 1800
+
+
+def _lifetime(lifetime: Lifetime) -> float:
+    """Seconds, and as many as can be where it is more. ValueError: it is not above 0."""
+    number = seconds(lifetime)
+    ttl_ms(min(number, TTL_MAX))
+    return number if number == math.inf else min(number, TTL_MAX)
 
 
 class SessionStore(Store):
@@ -22,9 +31,9 @@ class SessionStore(Store):
         store = SessionStore(tslab.open('web'), lifetime=1800)
         store.set(session_id, b'...')
 
-    A session lives for `lifetime` seconds after it was set or touched, at most 49 days. That is a property of each
-    session: stores of other lifetimes on the same pool, or even of the same name, do not change it, nor does any program
-    that advances the pool's epochs. The time that a machine is suspended counts; setting its clock does not. The memory
+    A session lives for `lifetime` after it was set or touched: seconds or a timedelta, half an hour by default, and 49
+    days where it is more. That is a property of each session: stores of other lifetimes on the same pool, or even of the
+    same name, do not change it, nor does any program that advances the pool's epochs. The time that a machine is suspended counts; setting its clock does not. The memory
     of a session that is over goes back within a second: the daemon sees to that, and in a private pool calls that
     change a map.
 
@@ -58,11 +67,11 @@ class SessionStore(Store):
 
     _contents = 'sessions'
 
-    def __init__(self, pool: Pool, name: str = 'sessions', *, lifetime: float = 1800, behind: Any = None,
+    def __init__(self, pool: Pool, name: str = 'sessions', *, lifetime: Optional[Lifetime] = None, behind: Any = None,
                  prefix: str = 'session:', near: str = 'near', while_away: str = 'fail') -> None:
-        ttl_ms(lifetime)        # ValueError
         super().__init__(pool, name, evict=None if behind is None else 'sieve')
-        self.lifetime = lifetime
+        self._chosen = None if lifetime is None else _lifetime(lifetime)
+        self.lifetime = _LIFETIME if self._chosen is None else self._chosen
         self._behind = None if behind is None else Behind(self, behind, prefix=prefix, near=near, while_away=while_away)
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -85,26 +94,34 @@ class SessionStore(Store):
         value = self.get(session)
         return None if value is None else (value, version_of(value))
 
-    def set(self, session: Key, value: bytes) -> None:
-        """Sets a session's value; its lifetime begins anew.
+    def lifetime_of(self, framework: Lifetime) -> float:
+        """The lifetime of a session for which the framework has one, too, as Flask's PERMANENT_SESSION_LIFETIME: that one,
+        or the store's own if it was given one and that is shorter."""
+        return min(_lifetime(framework), math.inf if self._chosen is None else self._chosen)
+
+    def set(self, session: Key, value: bytes, lifetime: Optional[Lifetime] = None) -> None:
+        """Sets a session's value; its lifetime begins anew. `lifetime`: another one than the store's.
 
         TooLargeError, FullError, DaemonError (the current epoch is closed, and there is no daemon to open another): the
         old value stays. EngineError: the engine may have the old value or the new one.
         """
-        key = encoded(session)
+        key, life = encoded(session), self._life(lifetime)
         if self._behind:
-            self._use(self._behind.set, key, memoryview(value).tobytes())
+            self._use(self._behind.set, key, copied(value), life)
         else:
-            self._put(key, value, Map.put, key, value, EPOCH_CURRENT, self.lifetime)
+            self._put(key, value, Map.put, key, value, EPOCH_CURRENT, life)
 
-    def replace(self, session: Key, version: int, value: bytes) -> None:
+    def _life(self, lifetime: Optional[Lifetime]) -> float:
+        return self.lifetime if lifetime is None else _lifetime(lifetime)
+
+    def replace(self, session: Key, version: int, value: bytes, lifetime: Optional[Lifetime] = None) -> None:
         """Sets the value as set() does, if the present value has this version (0: it is absent); otherwise
         ChangedError. So no change is lost that was made since get_version()."""
-        key = encoded(session)
+        key, life = encoded(session), self._life(lifetime)
         if self._behind:
-            self._use(self._behind.replace, key, version, memoryview(value).tobytes())
+            self._use(self._behind.replace, key, version, copied(value), life)
         else:
-            self._put(key, value, Map.replace, key, version, value, EPOCH_CURRENT, self.lifetime)
+            self._put(key, value, Map.replace, key, version, value, EPOCH_CURRENT, life)
 
     def _put(self, key: bytes, value: bytes, call: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -114,15 +131,15 @@ class SessionStore(Store):
             raise TooLargeError(errno.E2BIG, f'a session id of {len(key)} bytes: it may have {id_max}' if len(key) > id_max else
                                 f'a session of {len(raw(value))} bytes: it may have {self.size_max}') from None
 
-    def touch(self, session: Key) -> bool:
+    def touch(self, session: Key, lifetime: Optional[Lifetime] = None) -> bool:
         """Begins a session's lifetime anew. Returns whether the session is there. Its value stays as it is, also if
         others change it meanwhile. If that cannot be done, as in a forked child that finds no daemon, the lifetime
         stays as it was, and that is logged: a request that only reads does not fail."""
-        key = encoded(session)
+        key, life = encoded(session), self._life(lifetime)
         if self._behind:
-            return self._use(self._behind.touch, key)
+            return self._use(self._behind.touch, key, life)
         try:
-            return self._use(Map.touch, key, self.lifetime)
+            return self._use(Map.touch, key, life)
         except Error as e:
             self._log_seldom('touch', 'a session\'s lifetime could not be prolonged: %s', e)
             return key in self
