@@ -90,8 +90,8 @@ class Header:
         return match.group() if match else None
 
     def constants(self, owner):
-        """The enum or the defines under a comment that begins with the owner's name."""
-        match = re.search(rf'^/\* {owner}(?:\(\)|\.)[^\n]*\*/\n((?:#define [^\n]*\n)+|enum {{.*?^}};\n)', self.source,
+        """The enum under a comment that begins with the owner's name."""
+        match = re.search(rf'^/\* {owner}(?:\(\)|\.)[^\n]*\*/\n((?:__extension__ )?enum \w+ {{.*?^}};\n)', self.source,
                           re.DOTALL | re.MULTILINE)
         return match.group() if match else None
 

@@ -83,20 +83,27 @@ typedef uint64_t tslab_handle;
  * An epoch is a lifetime that objects are allocated into. Its number has an id in the low 8 bits and above
  * them the era: how often that id was opened. Era 0 stands for the era that is open.
  */
-#define TSLAB_EPOCH_CURRENT UINT32_MAX /* the one that tslab_epoch_advance() made current last */
+__extension__ enum tslab_epoch {
+        TSLAB_EPOCH_CURRENT = UINT32_MAX, /* the one that tslab_epoch_advance() made current last */
+};
 
-#define TSLAB_CLASSES_MAX 16
-#define TSLAB_LABEL_SIZE 32 /* with the final 0 */
+/* Constants are enumerators, so that tools which read headers see them, and programs that load the library have them. */
+enum tslab_size {
+        TSLAB_CLASSES_MAX = 16,
+        TSLAB_LABEL_SIZE = 32, /* with the final 0 */
+};
 
 /* tslab_options.cache */
-enum {
+enum tslab_cache {
         TSLAB_CACHE_ADAPTIVE = 0, /* threads keep slots for allocations to come, where that pays */
         TSLAB_CACHE_ON = 1, /* threads always keep slots */
         TSLAB_CACHE_OFF = 2, /* threads never keep slots */
 };
 
 /* tslab_options.flags */
-#define TSLAB_READER UINT32_C(1) /* tslab_open(): map read-only; allocating and freeing is -EROFS */
+enum tslab_flag {
+        TSLAB_READER = 1, /* tslab_open(): map read-only; allocating and freeing is -EROFS */
+};
 
 /*
  * How to open or create a pool. A member that is 0 has its default. Members of the other call are ignored.
@@ -369,7 +376,7 @@ int tslab_root_set(struct tslab *pool, const char *name, tslab_handle expected, 
 int tslab_epoch_current(struct tslab *pool, uint32_t *ret_epoch);
 
 /* tslab_epoch_info.state */
-enum {
+enum tslab_epoch_state {
         TSLAB_EPOCH_OPEN = 1,
         TSLAB_EPOCH_CLOSING = 2, /* no allocation; objects of it may live on */
         TSLAB_EPOCH_DRAINED = 3, /* closed, and no object of it is left */
@@ -493,8 +500,10 @@ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label);
 int tslab_reap(struct tslab *pool);
 
 /* tslab_epoch_close() flags */
-#define TSLAB_CLOSE_REVOKE UINT32_C(1) /* free all its objects: every handle into it is stale */
-#define TSLAB_CLOSE_OLDER UINT32_C(2) /* with TSLAB_CLOSE_REVOKE: all earlier eras of the id, too */
+enum tslab_close_flag {
+        TSLAB_CLOSE_REVOKE = 1, /* free all its objects: every handle into it is stale */
+        TSLAB_CLOSE_OLDER = 2, /* with TSLAB_CLOSE_REVOKE: all earlier eras of the id, too */
+};
 
 /*
  * Closes an epoch: allocation in it fails with -ESHUTDOWN, its objects stay valid until they are
@@ -560,7 +569,9 @@ int tslab_epoch_refs(struct tslab *pool, uint32_t epoch);
 struct tslab_domain;
 
 /* tslab_domain_open() flags */
-#define TSLAB_DOMAIN_AUTO_CLOSE UINT32_C(1) /* the last to leave closes the epoch */
+enum tslab_domain_flag {
+        TSLAB_DOMAIN_AUTO_CLOSE = 1, /* the last to leave closes the epoch */
+};
 
 /*
  * Makes a domain of an epoch. `epoch` is as in tslab_alloc(); the domain stays with the era that it means now.

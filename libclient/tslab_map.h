@@ -121,19 +121,27 @@ extern "C" {
 /* A map, open in this process. */
 struct tslab_map;
 
-#define TSLAB_MAP_NAME_MAX 43 /* bytes of a name, which is UTF-8 without control characters */
+enum tslab_map_size {
+        TSLAB_MAP_NAME_MAX = 43, /* bytes of a name, which is UTF-8 without control characters */
+};
 
 /* tslab_map_options.flags */
-#define TSLAB_MAP_EXISTING UINT32_C(1) /* do not create it */
-#define TSLAB_MAP_EXCLUSIVE UINT32_C(2) /* create it, or fail */
+enum tslab_map_flag {
+        TSLAB_MAP_EXISTING = 1, /* do not create it */
+        TSLAB_MAP_EXCLUSIVE = 2, /* create it, or fail */
+};
 
 /* Lifetimes, in milliseconds. Any number between these two is a lifetime, of up to 49 days. */
-#define TSLAB_MAP_TTL_DEFAULT UINT32_C(0) /* that of the map, see tslab_map_options */
-#define TSLAB_MAP_TTL_NONE UINT32_MAX /* no end */
+__extension__ enum tslab_map_ttl {
+        TSLAB_MAP_TTL_DEFAULT = 0, /* that of the map, see tslab_map_options */
+        TSLAB_MAP_TTL_NONE = UINT32_MAX, /* no end */
+};
 
 /* tslab_map_options.evict */
-#define TSLAB_MAP_EVICT_NEVER UINT32_C(0) /* puts fail where the map is full */
-#define TSLAB_MAP_EVICT_SIEVE UINT32_C(1) /* entries that were not used for long make room */
+enum tslab_map_evict {
+        TSLAB_MAP_EVICT_NEVER = 0, /* puts fail where the map is full */
+        TSLAB_MAP_EVICT_SIEVE = 1, /* entries that were not used for long make room */
+};
 
 /*
  * struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
@@ -205,8 +213,10 @@ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key
                               size_t buffer_size, tslab_handle *ret_version);
 
 /* tslab_map_info.flags */
-#define TSLAB_MAP_COUNTER UINT32_C(1) /* the entry is a counter or a bucket */
-#define TSLAB_MAP_STALE UINT32_C(2) /* its time is over; also for tslab_map_info.accept */
+enum tslab_map_entry_flag {
+        TSLAB_MAP_COUNTER = 1, /* the entry is a counter or a bucket */
+        TSLAB_MAP_STALE = 2, /* its time is over; also for tslab_map_info.accept */
+};
 
 /* An entry is more than the bytes of its value: */
 struct tslab_map_info {
@@ -280,10 +290,12 @@ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const
                   size_t value_size, uint32_t epoch);
 
 /* tslab_map_put_options.mode: as the calls of these names */
-#define TSLAB_MAP_PUT UINT32_C(0)
-#define TSLAB_MAP_INSERT UINT32_C(1)
-#define TSLAB_MAP_UPDATE UINT32_C(2)
-#define TSLAB_MAP_REPLACE UINT32_C(3)
+enum tslab_map_mode {
+        TSLAB_MAP_PUT = 0,
+        TSLAB_MAP_INSERT = 1,
+        TSLAB_MAP_UPDATE = 2,
+        TSLAB_MAP_REPLACE = 3,
+};
 
 /*
  * struct tslab_map_put_options options = {
@@ -475,7 +487,10 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
 int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                    uint32_t timeout_ms);
 
-#define TSLAB_MAP_EPOCH_ALL (UINT32_MAX - 1) /* for tslab_map_expire() */
+/* tslab_map_expire() */
+__extension__ enum tslab_map_epoch {
+        TSLAB_MAP_EPOCH_ALL = UINT32_MAX - 1,
+};
 
 /*
  * Deletes all entries of an epoch and returns how many. Claims and stale values go, too, and are not counted. Era 0

@@ -37,7 +37,9 @@ extern "C" {
 
 struct tslab_near;
 
-#define TSLAB_NEAR_PREFIXES_SIZE 1024 /* all prefixes of a near cache, each with its zero */
+enum tslab_near_size {
+        TSLAB_NEAR_PREFIXES_SIZE = 1024, /* all prefixes of a near cache, each with its zero */
+};
 
 /*
  * Opens the near cache of that name, which is the map of that name and the named root "near.NAME". `options` are for
