@@ -78,20 +78,19 @@ static int run_workers(struct tslab_map *sessions) {
 /* Counts the steps of each worker, 4000 bytes at a time; if it is changed under way, from the beginning again. */
 static int count_letters(struct tslab_map *sessions, const char *id, size_t *counts) {
         struct tslab_map_info info = { .size = sizeof(info) };
-        tslab_handle version = 0;
         char part[4000];
         size_t offset = 0;
         ssize_t n;
 
         memset(counts, 0, WORKERS * sizeof(*counts));
-        do {
-                n = tslab_map_get_part(sessions, id, strlen(id), version, offset, part, sizeof(part), &info);
+        n = tslab_map_find(sessions, id, strlen(id), &info);
+        while (n >= 0 && offset < info.value_size) {
+                n = tslab_map_read(sessions, info.place, offset, part, sizeof(part));
                 for (ssize_t i = 0; i < n; i++)
                         counts[part[i] - 'a']++;
                 offset += n > 0 ? (size_t) n : 0;
-                version = info.version;
-        } while (n > 0);
-        return n == -EAGAIN ? count_letters(sessions, id, counts) : (int) n;
+        }
+        return n == -ESTALE ? count_letters(sessions, id, counts) : n < 0 ? (int) n : 0;
 }
 
 static int run(struct tslab_map *sessions) {

@@ -33,7 +33,7 @@ static int count_visit(struct tslab_map *sessions, const char *name) {
 
         do {
                 visits = version = 0; /* absent */
-                r = (int) tslab_map_get_version(sessions, name, size, &visits, sizeof(visits), &version);
+                r = (int) tslab_map_get(sessions, name, size, &visits, sizeof(visits), &version);
                 if (r < 0 && r != -ENOENT)
                         return r;
                 visits++;

@@ -15,7 +15,6 @@
 
 /* Leaves looked at before a record that threads share is given to the next. */
 #define EXPIRE_SLICE 256
-#define ALLOC_FIRST 4096 /* the size of a first buffer */
 
 bool map_key_init(ShmMapKey *key, const struct tslab_map *map, const void *bytes, size_t size) {
         if (size > shm_map_key_max(&map->pool->arena))
@@ -75,7 +74,7 @@ static ssize_t map_get(struct tslab_map *map, const void *key, size_t key_size, 
 
 /* 0 where the caller's version has no such field. */
 static uint32_t accepted_flags(const struct tslab_map_info *info) {
-        return info && info->size >= offsetof(struct tslab_map_info, reserved) ? info->accept : 0;
+        return info && info->size >= offsetof(struct tslab_map_info, key_size) ? info->accept : 0;
 }
 
 /* map_get(), also of a stale value if the caller accepts it. */
@@ -87,37 +86,29 @@ static ssize_t map_get_accepted(struct tslab_map *map, const void *key, size_t k
 }
 
 _public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                               size_t buffer_size, uint32_t *ret_epoch) {
+                               size_t buffer_size, tslab_handle *ret_version) {
         ShmMapView view;
         ssize_t n;
 
         n = map_get(map, key, key_size, buffer, buffer_size, &view);
-        if (n >= 0 && ret_epoch)
-                *ret_epoch = view.head.epoch;
-        return n;
-}
-
-_public_ ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                                       size_t buffer_size, tslab_handle *ret_version) {
-        ShmMapView view;
-        ssize_t n;
-
-        n = map_get(map, key, key_size, buffer, buffer_size, &view);
-        if (n >= 0)
+        if (n >= 0 && ret_version)
                 *ret_version = view.handle;
         return n;
 }
 
 /* `ret` has its size already, or is NULL. */
-static void tell_entry(const struct tslab_map *map, const ShmMapView *view, struct tslab_map_info *ret) {
+static void tell_entry(const struct tslab_map *map, const ShmMapView *view, uint32_t flags,
+                       struct tslab_map_info *ret) {
         struct tslab_map_info info = {
                 .epoch = view->head.epoch,
-                .flags = (view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0) |
+                .flags = flags | (view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0) |
                          (view->is_over ? TSLAB_MAP_STALE : 0),
                 .version = view->is_over ? 0 : view->handle,
                 .accept = accepted_flags(ret),
                 .ttl_left_ms = UINT64_MAX,
                 .value_size = view->head.value_size,
+                .key_size = view->head.key_size,
+                .place = view->handle,
         };
         uint64_t now_ms;
 
@@ -147,32 +138,46 @@ _public_ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size
                 return -EINVAL;
         n = map_get_accepted(map, key, key_size, buffer, buffer_size, ret_info, &view);
         if (n >= 0 || n == -EMSGSIZE)
-                tell_entry(map, &view, ret_info);
+                tell_entry(map, &view, 0, ret_info);
         return n;
 }
 
-_public_ ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size_t key_size,
-                                    tslab_handle version, size_t offset, void *buffer, size_t buffer_size,
-                                    struct tslab_map_info *ret_info) {
-        ShmMapView view;
+static int map_look(struct tslab_map *map, const void *key, size_t key_size,
+                    const struct tslab_map_info *info, ShmMapView *view) {
+        bool stale = accepted_flags(info) & TSLAB_MAP_STALE;
         ShmMapKey k;
-        ssize_t n;
+        int r;
+
+        if (!map_key_init(&k, map, key, key_size))
+                return -ENOENT;
+        r = stale ? shm_map_look_stale(&map->trie, &k, view) : shm_map_look(&map->trie, &k, view);
+        count_get(map, r);
+        return r == -ENOENT ? (int) unless_closed(map, r) : r;
+}
+
+_public_ int tslab_map_find(struct tslab_map *map, const void *key, size_t key_size,
+                            struct tslab_map_info *ret_info) {
+        ShmMapView view;
+        int r;
 
         if (!is_info(ret_info))
                 return -EINVAL;
-        if (!map_key_init(&k, map, key, key_size))
-                return -ENOENT;
-        n = shm_map_read(&map->trie, &k, version, offset < UINT32_MAX ? (uint32_t) offset : UINT32_MAX,
-                         buffer, buffer_size, &view);
-        count_get(map, n);
-        if (n >= 0)
-                tell_entry(map, &view, ret_info);
-        return n == -ENOENT ? unless_closed(map, n) : n;
+        r = map_look(map, key, key_size, ret_info, &view);
+        if (r == 0)
+                tell_entry(map, &view, 0, ret_info);
+        return r;
+}
+
+_public_ ssize_t tslab_map_read(struct tslab_map *map, tslab_handle place, size_t offset, void *buffer,
+                                size_t buffer_size) {
+        ssize_t n = shm_map_read(&map->trie, place, offset < UINT32_MAX ? (uint32_t) offset : UINT32_MAX,
+                                 buffer, buffer_size);
+
+        return n == -ESTALE ? unless_closed(map, n) : n;
 }
 
 _public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size, void **ret,
                                  struct tslab_map_info *ret_info) {
-        size_t size = ALLOC_FIRST;
         ShmMapView view;
         uint8_t *bytes;
         ssize_t n;
@@ -180,18 +185,20 @@ _public_ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t 
         if (!is_info(ret_info))
                 return -EINVAL;
         do {
-                bytes = malloc(size + 1);
+                n = map_look(map, key, key_size, ret_info, &view);
+                if (n < 0)
+                        return (int) n;
+                bytes = malloc((size_t) view.head.value_size + 1);
                 if (!bytes)
                         return -ENOMEM;
-                n = map_get_accepted(map, key, key_size, bytes, size, ret_info, &view);
+                n = tslab_map_read(map, view.handle, 0, bytes, view.head.value_size);
                 if (n < 0)
                         free(bytes);
-                size = n == -EMSGSIZE ? view.head.value_size : size;
-        } while (n == -EMSGSIZE);
+        } while (n == -ESTALE);
         if (n < 0)
                 return (int) n;
         bytes[n] = 0;
-        tell_entry(map, &view, ret_info);
+        tell_entry(map, &view, 0, ret_info);
         *ret = bytes;
         return 0;
 }
@@ -253,20 +260,6 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
 _public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                            size_t value_size, uint32_t epoch) {
         ShmMapPut p = { .mode = SHM_MAP_PUT, .value = value, .epoch = epoch };
-
-        return map_put(map, key, key_size, &p, value_size);
-}
-
-_public_ int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
-                              size_t value_size, uint32_t epoch) {
-        ShmMapPut p = { .mode = SHM_MAP_INSERT, .value = value, .epoch = epoch };
-
-        return map_put(map, key, key_size, &p, value_size);
-}
-
-_public_ int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
-                              size_t value_size, uint32_t epoch) {
-        ShmMapPut p = { .mode = SHM_MAP_UPDATE, .value = value, .epoch = epoch };
 
         return map_put(map, key, key_size, &p, value_size);
 }
@@ -349,7 +342,7 @@ _public_ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t k
         n = shm_map_take(&thread->actor, &map->trie, &k, buffer, buffer_size, &view);
         map_end_change(map, thread);
         if (n >= 0 || n == -EMSGSIZE)
-                tell_entry(map, &view, ret_info);
+                tell_entry(map, &view, 0, ret_info);
         return n;
 }
 
@@ -508,30 +501,35 @@ _public_ ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch) {
         return n;
 }
 
-_public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter) {
-        ShmTrieScan scan = {
-                .hash = iter->position[0],
-                .position = iter->position[1] & 0xffff,
-                .done = iter->position[1] >> 16 & 1,
-                .n_words = iter->position[1] >> 17,
+static ShmTrieScan scan_of(const struct tslab_map_cursor *cursor) {
+        return (ShmTrieScan){
+                .hash = cursor->at[0],
+                .position = cursor->at[1] & 0xffff,
+                .done = cursor->at[1] >> 16 & 1,
+                .n_words = cursor->at[1] >> 17,
         };
+}
+
+static struct tslab_map_cursor cursor_of(const ShmTrieScan *scan) {
+        return (struct tslab_map_cursor){ { scan->hash, scan->n_words << 17 | (uint64_t) scan->done << 16 |
+                                                                scan->position } };
+}
+
+_public_ int tslab_map_next(struct tslab_map *map, struct tslab_map_cursor *cursor, void *buffer,
+                            size_t buffer_size, struct tslab_map_info *ret_info) {
+        ShmTrieScan scan = scan_of(cursor);
         ShmMapView view;
         int r;
 
-        static_assert(sizeof(iter->buffer) >= SHM_CLASS_SIZE_MAX, "an entry fits");
-        r = shm_map_next(&map->trie, &scan, iter->buffer, &view);
-        iter->position[0] = scan.hash;
-        iter->position[1] = scan.n_words << 17 | (uint64_t) scan.done << 16 | scan.position;
-        if (r <= 0 && r != -EUCLEAN)
-                return (int) unless_closed(map, r);
-        iter->key = iter->buffer;
-        iter->key_size = view.head.key_size;
-        iter->value = r == 1 && shm_map_view_is_small(map->trie.arena, &view)
-                              ? (const uint8_t *) iter->buffer + view.head.key_size
-                              : NULL;
-        iter->value_size = view.head.value_size;
-        iter->epoch = view.head.epoch;
-        iter->version = view.handle;
+        if (!is_info(ret_info))
+                return -EINVAL;
+        r = shm_map_next(&map->trie, &scan, buffer, buffer_size, &view);
+        *cursor = cursor_of(&scan);
+        if (r == 1 || r == -EUCLEAN || r == -EMSGSIZE) {
+                bool is_whole = r == 1 && view.head.value_size <= buffer_size - view.head.key_size;
+
+                tell_entry(map, &view, is_whole ? 0 : TSLAB_MAP_KEY_ONLY, ret_info);
+        }
         return (int) unless_closed(map, r);
 }
 

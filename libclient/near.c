@@ -136,13 +136,13 @@ static ssize_t get_large(struct tslab_near *near, uint32_t epoch, const void *ke
 /* A copy of the epoch that is covered. -ENOENT, -ENODATA, and the errors of tslab_map_get(). */
 static ssize_t covered_get(struct tslab_near *near, uint32_t covered, const void *key, size_t key_size,
                            void *buffer, size_t buffer_size) {
-        uint32_t epoch;
+        struct tslab_map_info info = { .size = sizeof(info) };
         ssize_t n;
 
-        n = tslab_map_get(near->map, key, key_size, buffer, buffer_size, &epoch);
+        n = tslab_map_get_with(near->map, key, key_size, buffer, buffer_size, &info);
         if (n == -EMSGSIZE)
                 return get_large(near, covered, key, key_size);
-        if (n < 0 || epoch != covered)
+        if (n < 0 || info.epoch != covered)
                 return n < 0 ? n : -ENOENT;
         return is_absent(buffer, (size_t) n) ? -ENODATA : n;
 }

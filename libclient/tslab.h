@@ -87,7 +87,7 @@ __extension__ enum tslab_epoch {
         TSLAB_EPOCH_CURRENT = UINT32_MAX, /* the one that tslab_epoch_advance() made current last */
 };
 
-/* Constants are enumerators, so that tools which read headers see them, and programs that load the library have them. */
+/* Constants are enumerators, so that other languages' tools, which read headers without macros, find them. */
 enum tslab_size {
         TSLAB_CLASSES_MAX = 16,
         TSLAB_LABEL_SIZE = 32, /* with the final 0 */

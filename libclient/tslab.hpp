@@ -383,18 +383,16 @@ class map {
         }
 
         /*
-         * Returns bytes of a value from `offset` on, at most `size`; nothing if the key is absent. With a version that
-         * the value does not have any more: throws EAGAIN.
+         * Returns bytes of the value that has this version, from `offset` on, at most `size`; nothing if the value was
+         * replaced or deleted meanwhile.
          */
-        std::optional<std::string> get_part(std::string_view key, size_t offset, size_t size,
-                                            tslab_handle version = 0) const {
+        std::optional<std::string> read(tslab_handle version, size_t offset, size_t size) const {
                 std::string part(std::min(size, longest_value), 0);
-                ssize_t n = tslab_map_get_part(raw_, key.data(), key.size(), version, offset, part.data(),
-                                               part.size(), nullptr);
+                ssize_t n = tslab_map_read(raw_, version, offset, part.data(), part.size());
 
-                if (n == -ENOENT)
+                if (n == -ESTALE)
                         return std::nullopt;
-                part.resize(static_cast<size_t>(checked(n, "tslab_map_get_part")));
+                part.resize(static_cast<size_t>(checked(n, "tslab_map_read")));
                 return part;
         }
 
@@ -408,7 +406,7 @@ class map {
                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_INSERT, 0, ttl, epoch);
 
-                return r != -EEXIST && checked(r, "tslab_map_insert") == 0;
+                return r != -EEXIST && checked(r, "tslab_map_put_with") == 0;
         }
 
         /* Sets a value if the key is present. Returns whether it was. */
@@ -416,7 +414,7 @@ class map {
                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_UPDATE, 0, ttl, epoch);
 
-                return r != -ENOENT && checked(r, "tslab_map_update") == 0;
+                return r != -ENOENT && checked(r, "tslab_map_put_with") == 0;
         }
 
         /* Sets a value if the present one, or a claim, has this version; 0: if the key is absent. Returns whether. */
@@ -535,22 +533,22 @@ class map {
          * has damaged values, an error with EUCLEAN follows all the others.
          */
         template <typename Visit> void for_each(Visit &&visit) const {
-                auto iter = std::make_unique<tslab_map_iter>();
+                std::string room(first_room, 0);
+                tslab_map_info info = new_info(false);
+                tslab_map_cursor cursor{};
                 bool damaged = false;
                 int r;
 
-                while ((r = tslab_map_next(raw_, iter.get())) != 0) {
-                        if (r != -EUCLEAN)
-                                checked(r, "tslab_map_next");
-                        std::string key(static_cast<const char *>(iter->key), iter->key_size);
-                        std::optional<map_entry> entry;
-                        try {
-                                entry = find(key);
-                        } catch (const error &e) {
-                                if (e.code().value() != EUCLEAN)
-                                        throw;
-                                damaged = true;
-                        }
+                while ((r = tslab_map_next(raw_, &cursor, room.data(), room.size(), &info)) != 0) {
+                        damaged = damaged || r == -EUCLEAN;
+                        if (r == -EUCLEAN)
+                                continue;
+                        checked(r, "tslab_map_next");
+                        std::string key(room, 0, info.key_size);
+                        std::optional<map_entry> entry =
+                                info.flags & TSLAB_MAP_KEY_ONLY
+                                        ? find_whole(key, damaged)
+                                        : make_entry(room.substr(info.key_size, info.value_size), info);
                         if (entry && !visit(key, *entry))
                                 return;
                 }
@@ -576,6 +574,18 @@ class map {
     private:
         static constexpr milliseconds longest_wait{ UINT32_MAX };
         static constexpr size_t longest_value = size_t{ 16 } << 20;
+        static constexpr size_t first_room = 8192; /* more than a key takes */
+
+        std::optional<map_entry> find_whole(std::string_view key, bool &damaged) const {
+                try {
+                        return find(key);
+                } catch (const error &e) {
+                        if (e.code().value() != EUCLEAN)
+                                throw;
+                        damaged = true;
+                        return std::nullopt;
+                }
+        }
 
         template <typename Result> Result checked(Result result, const char *call) const {
                 return check(result, call, name_);

@@ -34,7 +34,7 @@
  *              tslab_handle version = 0;
  *              uint64_t count = 0;
  *
- *              n = tslab_map_get_version(map, "hits", 4, &count, sizeof(count), &version);
+ *              n = tslab_map_get(map, "hits", 4, &count, sizeof(count), &version);
  *              if (n < 0 && n != -ENOENT)
  *                      return n;
  *              count = n < 0 ? 1 : count + 1;
@@ -122,6 +122,7 @@ extern "C" {
 struct tslab_map;
 
 enum tslab_map_size {
+        TSLAB_MAP_KEY_MAX = 4096, /* no key is larger, whichever classes the pool has */
         TSLAB_MAP_NAME_MAX = 43, /* bytes of a name, which is UTF-8 without control characters */
 };
 
@@ -190,44 +191,38 @@ struct tslab_map *tslab_map_close(struct tslab_map *map);
 size_t tslab_map_size_max(struct tslab_map *map);
 
 /*
- * Copies a value out and returns its size. *ret_epoch (may be NULL) is the epoch that the value is in, with its
- * era. On failure the buffer's contents are undefined.
+ * Copies a value out and returns its size. *ret_version (may be NULL) is its version. Every put makes a new version. No
+ * other value of the pool has it, and none of the last 2 thousand million objects in the same slab had it. If a program
+ * keeps a version while so many objects are made in that slab, which takes more than three minutes at 10 million a
+ * second, it may meet it again as the version of another value. A version is not a handle to be freed. On failure the
+ * buffer's contents are undefined.
  *
  * -ENOENT      no such key
- * -EMSGSIZE    the value is larger than the buffer; tslab_map_get_part() tells its size
+ * -EMSGSIZE    the value is larger than the buffer; tslab_map_find() tells its size
  * -EIDRM       the map is no more: its index was revoked
  * -EUCLEAN     a stray write has damaged the entry
  */
 ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                      size_t buffer_size, uint32_t *ret_epoch);
-
-/*
- * Copies a value out as tslab_map_get() does, and tells its version. Every put makes a new version. No other value of
- * the pool has it, and none of the last 2 thousand million objects in the same slab had it. If a program keeps a
- * version while so many objects are made in that slab, which takes more than three minutes at 10 million a second, it
- * may meet it again as the version of another value. A version is not a handle to be freed.
- *
- * Fails as tslab_map_get() does, with -ENOENT, -EMSGSIZE, -EIDRM or -EUCLEAN.
- */
-ssize_t tslab_map_get_version(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
-                              size_t buffer_size, tslab_handle *ret_version);
+                      size_t buffer_size, tslab_handle *ret_version);
 
 /* tslab_map_info.flags */
 enum tslab_map_entry_flag {
         TSLAB_MAP_COUNTER = 1, /* the entry is a counter or a bucket */
         TSLAB_MAP_STALE = 2, /* its time is over; also for tslab_map_info.accept */
+        TSLAB_MAP_KEY_ONLY = 4, /* tslab_map_next(): the buffer had no room for the value */
 };
 
 /* An entry is more than the bytes of its value: */
 struct tslab_map_info {
         size_t size; /* size of this struct, as the program knows it: set it before the call */
-        uint32_t epoch; /* as tslab_map_get() */
+        uint32_t epoch; /* the epoch that the value is in, with its era */
         uint32_t flags;
-        tslab_handle version; /* as tslab_map_get_version(); of a stale value 0, as of an absent key */
+        tslab_handle version; /* as tslab_map_get(); of a stale value 0, as of an absent key */
         uint64_t ttl_left_ms; /* until the entry ends; UINT64_MAX: it does not */
         uint64_t value_size; /* bytes of the whole value */
         uint32_t accept; /* set before the call: TSLAB_MAP_STALE, if a stale value will do; else 0 */
-        uint32_t reserved;
+        uint32_t key_size; /* bytes of the key */
+        tslab_handle place; /* for tslab_map_read(): where the value is, also a stale one */
 };
 
 /*
@@ -245,17 +240,35 @@ ssize_t tslab_map_get_with(struct tslab_map *map, const void *key, size_t key_si
                            size_t buffer_size, struct tslab_map_info *ret_info);
 
 /*
- * Copies a part of a value out, from `offset` on, and returns how many bytes it copied: fewer than the buffer has if
- * the value ends there. With `version` 0 it is a part of the present value; otherwise only of the value that has this
- * version, so that the parts of a large value belong together. ret_info is as in tslab_map_get_with(), but a stale
- * value cannot be read in parts.
+ * Looks a key up once, for a program that wants to know the size of the value before it makes room for it:
  *
- * -ENOENT      no such key
- * -EAGAIN      it has another version by now: begin again
- * -EINVAL, -EIDRM, -EUCLEAN as tslab_map_get_with()
+ *      struct tslab_map_info info = { .size = sizeof(info) };
+ *
+ *      do {
+ *              r = tslab_map_find(map, key, key_size, &info);
+ *              if (r)
+ *                      return r;
+ *              buffer = room_for(info.value_size);
+ *              n = tslab_map_read(map, info.place, 0, buffer, info.value_size);
+ *      } while (n == -ESTALE);
+ *
+ * Nothing is held in between: the place is a number. ret_info is as in tslab_map_get_with(), which this call counts as.
+ *
+ * -EINVAL, -ENOENT, -EIDRM as tslab_map_get_with()
  */
-ssize_t tslab_map_get_part(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
-                           size_t offset, void *buffer, size_t buffer_size, struct tslab_map_info *ret_info);
+int tslab_map_find(struct tslab_map *map, const void *key, size_t key_size, struct tslab_map_info *ret_info);
+
+/*
+ * Copies a value that was found, from `offset` on, and returns how many bytes it copied: fewer than the buffer has if
+ * the value ends there. So the parts of a large value belong together. `place` is that of tslab_map_find(), or a
+ * version; no key is looked up.
+ *
+ * -ESTALE      the value was replaced, deleted, evicted or revoked meanwhile, or there is no such value in this map
+ * -EIDRM       the map is no more
+ * -EUCLEAN     a stray write has damaged the entry
+ */
+ssize_t tslab_map_read(struct tslab_map *map, tslab_handle place, size_t offset, void *buffer,
+                       size_t buffer_size);
 
 /*
  * Copies a value out into memory of its own, which the caller frees with free(); a zero byte follows it. ret_info is as
@@ -289,12 +302,13 @@ int tslab_map_get_alloc(struct tslab_map *map, const void *key, size_t key_size,
 int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                   size_t value_size, uint32_t epoch);
 
-/* tslab_map_put_options.mode: as the calls of these names */
+/* tslab_map_put_options.mode */
 enum tslab_map_mode {
-        TSLAB_MAP_PUT = 0,
-        TSLAB_MAP_INSERT = 1,
-        TSLAB_MAP_UPDATE = 2,
-        TSLAB_MAP_REPLACE = 3,
+        TSLAB_MAP_PUT = 0, /* whether the key has a value or not */
+        TSLAB_MAP_INSERT = 1, /* if it has none; else -EEXIST */
+        TSLAB_MAP_UPDATE = 2, /* if it has one; else -ENOENT */
+        TSLAB_MAP_REPLACE =
+                3, /* if its value has the version that is named, as tslab_map_replace(); else -EAGAIN */
 };
 
 /*
@@ -312,11 +326,12 @@ struct tslab_map_put_options {
 };
 
 /*
- * Sets a value as tslab_map_put(), tslab_map_insert(), tslab_map_update() and tslab_map_replace() do, with a
- * lifetime: once that is over, the key is absent. `options` may be NULL: then as tslab_map_put() in the current epoch.
+ * Sets a value as tslab_map_put() does, on a condition, and with a lifetime: once that is over, the key is absent.
+ * `options` may be NULL: then as tslab_map_put() in the current epoch.
  *
  * -EINVAL      options are out of range, or of a later version; no such epoch
- * and the errors of those calls
+ * -EEXIST, -ENOENT, -EAGAIN by the mode
+ * and the errors of tslab_map_put()
  */
 int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                        size_t value_size, const struct tslab_map_put_options *options);
@@ -346,7 +361,7 @@ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64
                   uint32_t ttl_ms, int64_t *ret_value);
 
 /*
- * Adds as tslab_map_add() does, to the counter that has this version (tslab_map_get_version()), without looking up its
+ * Adds as tslab_map_add() does, to the counter that has this version (tslab_map_get()), without looking up its
  * key. A program keeps the versions of counters that it adds to often, and upon -ESTALE goes back to tslab_map_add().
  * While another process deletes or replaces the counter, the call may still add to it although a get already misses the
  * key. The sum is then deleted with the counter.
@@ -375,14 +390,6 @@ int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64_t delta,
  */
 int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, double per_second,
                     uint32_t burst, uint32_t cost, uint64_t *ret_retry_ms);
-
-/* Sets a value as tslab_map_put() does, if the key is absent. -EEXIST: it is present. */
-int tslab_map_insert(struct tslab_map *map, const void *key, size_t key_size, const void *value,
-                     size_t value_size, uint32_t epoch);
-
-/* Sets a value as tslab_map_put() does, if the key is present. -ENOENT: it is absent. */
-int tslab_map_update(struct tslab_map *map, const void *key, size_t key_size, const void *value,
-                     size_t value_size, uint32_t epoch);
 
 /*
  * Sets a value as tslab_map_put() does, if the present value has this version; 0: if the key is absent.
@@ -502,41 +509,37 @@ __extension__ enum tslab_map_epoch {
 ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
 
 /*
- * Walks through the entries of a map, in no order that means anything:
- *
- *      struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
- *
- *      while ((r = tslab_map_next(map, &iter)) > 0)
- *              printf("%.*s\n", (int) iter.key_size, (const char *) iter.key);
- *
- * It holds nothing, needs no release, and must not be copied while in use.
+ * Where a walk through a map is. Zeros: at its beginning. It is a value, which may be copied, kept, and given to
+ * another process; it holds nothing, and never ends by itself.
  */
-struct tslab_map_iter {
-        /* The entry: a copy, in this struct, until the next call. */
-        const void *key;
-        const void *value; /* NULL: it is large; to be had by its key and version with tslab_map_get_part() */
-        size_t key_size;
-        size_t value_size;
-        uint32_t epoch;
-        uint32_t reserved[3];
-        tslab_handle version;
-        /* Not for programs. */
-        uint64_t position[2];
-        uint64_t buffer[512];
+struct tslab_map_cursor {
+        uint64_t at[2];
 };
-#define TSLAB_MAP_ITER_INIT                                                                                  \
-        { 0 }
 
 /*
- * Goes on to the next entry. Returns 1 with the entry in *iter, or 0 if there are no more. May run beside
- * writers: an entry that is present from the first call to the last is met exactly once, with some value that it
- * had meanwhile; other entries are met at most once.
+ * Goes on to the next entry, in no order that means anything:
  *
+ *      struct tslab_map_cursor cursor = { 0 };
+ *      struct tslab_map_info info = { .size = sizeof(info) };
+ *      char buffer[8192];
+ *
+ *      while ((r = tslab_map_next(map, &cursor, buffer, sizeof(buffer), &info)) > 0)
+ *              printf("%.*s\n", (int) info.key_size, buffer);
+ *
+ * Returns 1 with the key at the start of the buffer, and right behind it the value if there is room for all of it; else
+ * info.flags has TSLAB_MAP_KEY_ONLY, and tslab_map_read() has the value by info.place. ret_info (may be NULL) is as in
+ * tslab_map_get_with(), and `accept` counts for nothing. Returns 0 if there are no more.
+ *
+ * The walk may run beside writers: an entry that is present from the first call to the last is met exactly once, with
+ * some value that it had meanwhile; other entries are met at most once.
+ *
+ * -EMSGSIZE    the key is larger than the buffer: TSLAB_MAP_KEY_MAX bytes take any. The cursor stays before it
+ * -EINVAL      ret_info->size or ret_info->accept is out of range
  * -EIDRM       the map is no more
- * -EUCLEAN     a stray write has damaged the value of an entry: *iter has its key, and NULL for the value; the next
- *              call goes on behind it
+ * -EUCLEAN     a stray write has damaged the value of an entry: the buffer has its key; the next call goes on behind it
  */
-int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
+int tslab_map_next(struct tslab_map *map, struct tslab_map_cursor *cursor, void *buffer, size_t buffer_size,
+                   struct tslab_map_info *ret_info);
 
 /* Counts of a map since it was made. */
 struct tslab_map_statistics {

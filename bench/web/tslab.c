@@ -103,8 +103,8 @@ static void map_add(StoreItem *item) {
 static void map_find_counter(StoreItem *item) {
         int64_t value;
 
-        call_check("find", tslab_map_get_version(map, item->key, STORE_KEY_SIZE - 1, &value, sizeof(value),
-                                                 &counters[item->number % HANDLES]));
+        call_check("find", tslab_map_get(map, item->key, STORE_KEY_SIZE - 1, &value, sizeof(value),
+                                         &counters[item->number % HANDLES]));
 }
 
 static void map_add_at(StoreItem *item) {

@@ -33,6 +33,7 @@ struct tslab_map;
 #define TSLAB_MAP_EXCLUSIVE ...
 #define TSLAB_MAP_COUNTER ...
 #define TSLAB_MAP_STALE ...
+#define TSLAB_MAP_KEY_ONLY ...
 #define TSLAB_MAP_EVICT_NEVER ...
 #define TSLAB_MAP_EVICT_SIEVE ...
 #define TSLAB_MAP_TTL_DEFAULT ...
@@ -111,13 +112,17 @@ struct tslab_map_statistics {
         ...;
 };
 
-struct tslab_map_iter {
-        const void *key;
-        const void *value;
-        size_t key_size;
-        size_t value_size;
-        uint32_t epoch;
+struct tslab_map_cursor {
+        ...;
+};
+
+struct tslab_map_info {
+        size_t size;
+        uint32_t epoch, flags;
         tslab_handle version;
+        uint64_t ttl_left_ms, value_size;
+        uint32_t accept, key_size;
+        tslab_handle place;
         ...;
 };
 
@@ -164,7 +169,7 @@ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 size_t tslab_map_size_max(struct tslab_map *map);
 ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
-                      uint32_t *ret_epoch);
+                      tslab_handle *ret_version);
 int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
 int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
                   uint32_t ttl_ms, int64_t *ret_value);
@@ -175,7 +180,8 @@ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_
 int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                    uint32_t timeout_ms);
 ssize_t tslab_map_expire(struct tslab_map *map, uint32_t epoch);
-int tslab_map_next(struct tslab_map *map, struct tslab_map_iter *iter);
+int tslab_map_next(struct tslab_map *map, struct tslab_map_cursor *cursor, void *buffer, size_t buffer_size,
+                   struct tslab_map_info *ret_info);
 int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret);
 ssize_t tslab_map_count(struct tslab_map *map);
 

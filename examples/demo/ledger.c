@@ -10,7 +10,7 @@
 static int get_total(struct tslab_map *ledger, Text client, Total *ret, tslab_handle *ret_version) {
         ssize_t n;
 
-        n = tslab_map_get_version(ledger, client.bytes, client.size, ret, sizeof(*ret), ret_version);
+        n = tslab_map_get(ledger, client.bytes, client.size, ret, sizeof(*ret), ret_version);
         if (n == -ENOENT) {
                 *ret = (Total){};
                 *ret_version = 0;
@@ -45,25 +45,32 @@ int ledger_add(struct tslab_map *ledger, Text client, const Session *session, ui
         return r;
 }
 
-/* The next client: 1, with a copy of its total; 0: there are no more. */
-static int ledger_next(struct tslab_map *ledger, struct tslab_map_iter *iter, Total *ret) {
-        int r = tslab_map_next(ledger, iter);
+/* The next client: 1, with its name and its total; 0: there are no more. */
+static int ledger_next(struct tslab_map *ledger, struct tslab_map_cursor *cursor, char *ret_client,
+                       Total *ret) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        char entry[LOG_CLIENT_MAX + sizeof(*ret)];
+        int r;
 
+        r = tslab_map_next(ledger, cursor, entry, sizeof(entry), &info);
         if (r <= 0)
                 return r;
-        if (iter->value_size != sizeof(*ret))
+        if (info.key_size > LOG_CLIENT_MAX || info.value_size != sizeof(*ret))
                 return -EBADMSG;
-        memcpy(ret, iter->value, sizeof(*ret));
+        memcpy(ret_client, entry, info.key_size);
+        ret_client[info.key_size] = 0;
+        memcpy(ret, entry + info.key_size, sizeof(*ret));
         return 1;
 }
 
 int ledger_sum(struct tslab_map *ledger, Total *ret, uint64_t *ret_clients) {
-        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab_map_cursor cursor = {};
+        char client[LOG_CLIENT_MAX + 1];
         uint64_t n_clients = 0;
         Total sum = {}, total;
         int r;
 
-        for (; (r = ledger_next(ledger, &iter, &total)) > 0; ++n_clients) {
+        for (; (r = ledger_next(ledger, &cursor, client, &total)) > 0; ++n_clients) {
                 sum.n_requests += total.n_requests;
                 sum.n_sessions += total.n_sessions;
                 sum.size += total.size;
@@ -85,14 +92,14 @@ static int compare_entries(const void *a, const void *b) {
 }
 
 static int collect_entries(struct tslab_map *ledger, Line *lines, size_t n_max, size_t *ret_n) {
-        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab_map_cursor cursor = {};
         Total total;
         int r;
 
-        for (*ret_n = 0; *ret_n < n_max && (r = ledger_next(ledger, &iter, &total)) > 0; ++*ret_n) {
-                if (iter.key_size > LOG_CLIENT_MAX)
-                        return -EBADMSG;
-                memcpy(lines[*ret_n].client, iter.key, iter.key_size);
+        for (*ret_n = 0; *ret_n < n_max; ++*ret_n) {
+                r = ledger_next(ledger, &cursor, lines[*ret_n].client, &total);
+                if (r <= 0)
+                        break;
                 lines[*ret_n].n_requests = total.n_requests;
         }
         return *ret_n < n_max ? r : 0;

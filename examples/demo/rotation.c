@@ -33,18 +33,21 @@ void rotation_deinit(Rotation *rotation) {
 
 /* Nobody writes sessions now, so every one of that epoch is met once, and is the last of its kind. */
 static int book_session(Rotation *rotation, uint32_t epoch) {
-        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab_map_info info = { .size = sizeof(info) };
+        char entry[TSLAB_MAP_KEY_MAX + sizeof(Session)];
+        struct tslab_map_cursor cursor = {};
         Session session;
         int r;
 
-        while ((r = tslab_map_next(rotation->sessions, &iter)) > 0) {
-                if (iter.epoch != epoch)
+        while ((r = tslab_map_next(rotation->sessions, &cursor, entry, sizeof(entry), &info)) > 0) {
+                if (info.epoch != epoch)
                         continue;
-                memcpy(&session, iter.value,
-                       iter.value_size < sizeof(session) ? iter.value_size : sizeof(session));
-                if (!session_is_valid(&session, iter.value_size))
+                if (info.value_size > sizeof(session))
                         return -EBADMSG;
-                r = ledger_add(rotation->ledger, (Text){ iter.key, iter.key_size }, &session,
+                memcpy(&session, entry + info.key_size, info.value_size);
+                if (!session_is_valid(&session, info.value_size))
+                        return -EBADMSG;
+                r = ledger_add(rotation->ledger, (Text){ entry, info.key_size }, &session,
                                rotation->ledger_epoch);
                 if (r)
                         return r;

@@ -50,8 +50,8 @@ static int get_session(Worker *w, const Request *request, Session *ret, tslab_ha
         ssize_t n;
         int r;
 
-        n = tslab_map_get_version(w->sessions, request->client.bytes, request->client.size, ret, sizeof(*ret),
-                                  ret_version);
+        n = tslab_map_get(w->sessions, request->client.bytes, request->client.size, ret, sizeof(*ret),
+                          ret_version);
         if (n >= 0) {
                 *visit = (Visit){ .is_others = ret->writer != w->id };
                 return session_is_valid(ret, (size_t) n) ? 0 : -EBADMSG;

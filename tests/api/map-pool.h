@@ -1,8 +1,9 @@
 #pragma once
 /* The fixture of tests of maps: a private pool. */
+#include <string.h>
 #include <time.h>
 
-#include <tslab.h>
+#include <tslab_map.h>
 
 #include "tests/util/test.h"
 
@@ -17,6 +18,16 @@ static inline int map_pool_setup(void **state) {
 static inline int map_pool_teardown(void **state) {
         tslab_close(*state);
         return 0;
+}
+
+/* tslab_map_put_with() that mode, in the current epoch. */
+static inline int put_mode(struct tslab_map *map, enum tslab_map_mode mode, const char *key,
+                           const void *value, size_t size) {
+        const struct tslab_map_put_options options = { .size = sizeof(options),
+                                                       .epoch = TSLAB_EPOCH_CURRENT,
+                                                       .mode = mode };
+
+        return tslab_map_put_with(map, key, strlen(key), value, size, &options);
 }
 
 static inline void sleep_ms(unsigned ms) {

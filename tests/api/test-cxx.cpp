@@ -88,7 +88,7 @@ void test_what() {
         std::swap(map, other);
         tslab_cxx::map moved(std::move(other));
         CHECK(what_of([&] { moved.insert("c", "d"); }) ==
-              "tslab_map_insert of 'pages': No space left on device");
+              "tslab_map_put_with of 'pages': No space left on device");
         CHECK(what_of([&] { moved.put("a", "b", -1ms); }) == "a lifetime of 'pages': Invalid argument");
         CHECK(what_of([&] { (void) p.get(handle<Session>(1)); }) == "tslab_get: Stale file handle");
         CHECK(what_of([&] { (void) p.root<Session>(""); }) == "tslab_root_get: Invalid argument");
@@ -302,8 +302,8 @@ void test_map() {
         CHECK(map.get("a") == "one" && !map.find("a")->left && !map.find("a")->is_stale);
         CHECK(!map.insert("a", "two") && map.update("a", large) && !map.update("b", "two"));
         tslab_handle version = map.find("a")->version;
-        CHECK(map.get_part("a", 99998, 10, version) == "xx" && !map.get_part("b", 0, 1));
-        CHECK(map.get_part("a", 99998, std::string::npos) == "xx");
+        CHECK(map.read(version, 99998, 10) == "xx" && map.read(version, 99998, std::string::npos) == "xx");
+        CHECK(!map.read(0, 0, 1));
         CHECK(map.replace("a", version, "three", 60s) && !map.replace("a", version, "four"));
         CHECK(map.find("a")->left > 50s && map.find("a")->left <= 60s);
         CHECK(map.touch("a", tslab_cxx::map::no_end) && !map.find("a")->left && !map.touch("b", 1s));

@@ -69,7 +69,7 @@ static void test_claim_calls(void **state) {
         for (unsigned i = 0; i < 4; i++) {
                 assert_int_equal(claim(map, &version), 0);
                 assert_int_equal(i == 0   ? tslab_map_put(map, "key", 3, "1", 1, EPOCH)
-                                 : i == 1 ? tslab_map_insert(map, "key", 3, "1", 1, EPOCH)
+                                 : i == 1 ? put_mode(map, TSLAB_MAP_INSERT, "key", "1", 1)
                                  : i == 2 ? tslab_map_add(map, "key", 3, 1, 0, 0, NULL)
                                           : tslab_map_limit(map, "key", 3, 0.01, 1, 1, NULL),
                                  0);
@@ -78,7 +78,7 @@ static void test_claim_calls(void **state) {
                 assert_int_equal(tslab_map_delete(map, "key", 3), 0);
         }
         assert_int_equal(claim(map, &version), 0);
-        assert_int_equal(tslab_map_update(map, "key", 3, "1", 1, EPOCH), -ENOENT);
+        assert_int_equal(put_mode(map, TSLAB_MAP_UPDATE, "key", "1", 1), -ENOENT);
         assert_int_equal(tslab_map_limit(map, "key", 3, 1, 1, 0, NULL), 0);
         assert_int_equal(wait_for(map, version, 0), -ETIMEDOUT);
         assert_int_equal(tslab_map_delete_version(map, "key", 3, version), 0);
@@ -363,12 +363,12 @@ static void test_stale_value_stays(void **state) {
         char back[8];
 
         assert_int_equal(tslab_map_put(map, "key", 3, "1", 1, EPOCH), 0);
-        assert_int_equal(tslab_map_get_version(map, "key", 3, back, sizeof(back), &before), 1);
+        assert_int_equal(tslab_map_get(map, "key", 3, back, sizeof(back), &before), 1);
         assert_int_equal(tslab_map_put(map, "key", 3, "two", 3, EPOCH), 0);
         sleep_ms(60);
         assert_int_equal(tslab_map_delete_version(map, "key", 3, before), -ENOENT);
         assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
-        assert_int_equal(tslab_map_update(map, "key", 3, "3", 1, EPOCH), -ENOENT);
+        assert_int_equal(put_mode(map, TSLAB_MAP_UPDATE, "key", "3", 1), -ENOENT);
         assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
         assert_int_equal(tslab_map_replace(map, "key", 3, before, "3", 1, EPOCH), -EAGAIN);
         assert_int_equal(get_stale(map, back, sizeof(back), &info), 3);
@@ -389,7 +389,7 @@ static void test_stale_value_stays_as_long(void **state) {
         assert_int_equal(tslab_map_put(map, "key", 3, "1", 1, EPOCH), 0);
         sleep_ms(60);
         for (int i = 0; i < 20000; i++) {
-                assert_int_equal(tslab_map_update(map, "key", 3, "3", 1, EPOCH), -ENOENT);
+                assert_int_equal(put_mode(map, TSLAB_MAP_UPDATE, "key", "3", 1), -ENOENT);
                 assert_int_equal(tslab_map_delete_version(map, "key", 3, 1), -ENOENT);
         }
         assert_int_equal(get_stale(map, back, sizeof(back), &info), 1);

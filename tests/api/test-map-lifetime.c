@@ -339,7 +339,7 @@ static void test_map_add_at(void **state) {
         assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
         assert_int_equal(tslab_map_open(&other, *state, "n", NULL), 0);
         assert_int_equal(tslab_map_add(map, "a", 1, 5, 0, 0, NULL), 0);
-        assert_int_equal(tslab_map_get_version(map, "a", 1, &value, sizeof(value), &version), 8);
+        assert_int_equal(tslab_map_get(map, "a", 1, &value, sizeof(value), &version), 8);
         assert_int_equal(tslab_map_add_at(map, version, -7, &value), 0);
         assert_int_equal(value, -2);
         assert_int_equal(tslab_map_add_at(map, version, 3, NULL), 0);
@@ -347,10 +347,10 @@ static void test_map_add_at(void **state) {
         assert_int_equal(value, 1);
         assert_int_equal(tslab_map_add_at(other, version, 1, &value), -EINVAL);
         assert_int_equal(tslab_map_put(map, "b", 1, "1", 1, TSLAB_EPOCH_CURRENT), 0);
-        assert_int_equal(tslab_map_get_version(map, "b", 1, &byte, 1, &plain), 1);
+        assert_int_equal(tslab_map_get(map, "b", 1, &byte, 1, &plain), 1);
         assert_int_equal(tslab_map_add_at(map, plain, 1, &value), -EINVAL);
         assert_int_equal(tslab_map_limit(map, "c", 1, 1, 1, 1, NULL), 0);
-        assert_int_equal(tslab_map_get_version(map, "c", 1, &value, sizeof(value), &bucket), 8);
+        assert_int_equal(tslab_map_get(map, "c", 1, &value, sizeof(value), &bucket), 8);
         assert_int_equal(tslab_map_add_at(map, bucket, 1, NULL), -EINVAL);
         assert_int_equal(tslab_map_add_at(map, 0, 1, NULL), -ESTALE);
         assert_int_equal(tslab_map_delete(map, "a", 1), 0);
@@ -483,7 +483,7 @@ static void test_map_add_at_end(void **state) {
 
         assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
         assert_int_equal(tslab_map_add(map, "a", 1, 5, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
-        assert_int_equal(tslab_map_get_version(map, "a", 1, &value, sizeof(value), &version), 8);
+        assert_int_equal(tslab_map_get(map, "a", 1, &value, sizeof(value), &version), 8);
         assert_int_equal(tslab_map_touch(map, "a", 1, 20), 0);
         while (tslab_map_get(map, "a", 1, &value, sizeof(value), NULL) >= 0)
                 sleep_ms(1);

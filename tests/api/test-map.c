@@ -123,31 +123,32 @@ static void test_map_open_finds_labelled_epoch(void **state) {
 static void test_map_put_get_delete(void **state) {
         struct tslab *pool = *state;
         tslab_handle version = 0, old;
-        uint32_t current, epoch = 0;
+        struct tslab_map_info info = { .size = sizeof(info) };
         struct tslab_map *map;
+        uint32_t current;
         char buffer[8];
 
         assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
         assert_int_equal(tslab_epoch_current(pool, &current), 0);
-        assert_int_equal(tslab_map_update(map, "k", 1, "0", 1, TSLAB_EPOCH_CURRENT), -ENOENT);
-        assert_int_equal(tslab_map_insert(map, "k", 1, "1", 1, TSLAB_EPOCH_CURRENT), 0);
-        assert_int_equal(tslab_map_insert(map, "k", 1, "2", 1, TSLAB_EPOCH_CURRENT), -EEXIST);
-        assert_int_equal(tslab_map_get(map, "k", 1, buffer, sizeof(buffer), &epoch), 1);
-        assert_int_equal(epoch, current);
-        assert_int_equal(tslab_map_get_version(map, "k", 1, buffer, sizeof(buffer), &version), 1);
+        assert_int_equal(put_mode(map, TSLAB_MAP_UPDATE, "k", "0", 1), -ENOENT);
+        assert_int_equal(put_mode(map, TSLAB_MAP_INSERT, "k", "1", 1), 0);
+        assert_int_equal(put_mode(map, TSLAB_MAP_INSERT, "k", "2", 1), -EEXIST);
+        assert_int_equal(tslab_map_get_with(map, "k", 1, buffer, sizeof(buffer), &info), 1);
+        assert_int_equal(info.epoch, current);
+        assert_int_equal(tslab_map_get(map, "k", 1, buffer, sizeof(buffer), &version), 1);
         old = version;
         assert_int_equal(tslab_map_replace(map, "k", 1, version, "3", 1, TSLAB_EPOCH_CURRENT), 0);
         assert_int_equal(tslab_map_replace(map, "k", 1, version, "4", 1, TSLAB_EPOCH_CURRENT), -EAGAIN);
         assert_int_equal(tslab_map_replace(map, "k", 1, 0, "4", 1, TSLAB_EPOCH_CURRENT), -EAGAIN);
         assert_value(map, "k", "3");
-        assert_int_equal(tslab_map_update(map, "k", 1, "longer than 8", 13, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(put_mode(map, TSLAB_MAP_UPDATE, "k", "longer than 8", 13), 0);
         assert_int_equal(tslab_map_get(map, "k", 1, buffer, sizeof(buffer), NULL), -EMSGSIZE);
         assert_int_equal(tslab_map_delete_version(map, "k", 1, old), -EAGAIN);
         assert_int_equal(tslab_map_delete_version(map, "k", 1, 0), -EAGAIN);
         assert_int_equal(tslab_map_delete(map, "k", 1), 0);
         assert_int_equal(tslab_map_delete(map, "k", 1), -ENOENT);
         assert_int_equal(tslab_map_replace(map, "k", 1, 0, "5", 1, TSLAB_EPOCH_CURRENT), 0);
-        assert_int_equal(tslab_map_get_version(map, "k", 1, buffer, sizeof(buffer), &version), 1);
+        assert_int_equal(tslab_map_get(map, "k", 1, buffer, sizeof(buffer), &version), 1);
         assert_int_equal(tslab_map_delete_version(map, "k", 1, version), 0);
         assert_int_equal(tslab_map_count(map), 0);
         tslab_map_close(map);
@@ -159,27 +160,31 @@ static void fill_pattern(uint8_t *bytes, size_t size, unsigned seed) {
                 bytes[i] = (uint8_t) (i * 31 + i / 4088 + seed);
 }
 
-/* An iteration gives the value where key and value fit one object, in however many it is. */
+/* An iteration gives the value where key and value fit the buffer, in however many objects they are. */
 static void assert_iterated(struct tslab_map *map, const uint8_t *bytes, size_t size) {
-        struct tslab_map_iter iter = {};
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map_cursor cursor = {};
+        uint8_t entry[5000];
 
         do
-                assert_int_equal(tslab_map_next(map, &iter), 1);
-        while (iter.key_size != 10);
-        assert_int_equal(iter.value_size, size);
-        assert_int_equal(iter.value != NULL, size <= 4096 - 32 - 10);
-        if (iter.value)
-                assert_memory_equal(iter.value, bytes, size);
+                assert_int_equal(tslab_map_next(map, &cursor, entry, sizeof(entry), &info), 1);
+        while (info.key_size != 10);
+        assert_int_equal(info.value_size, size);
+        assert_int_equal(info.flags, 10 + size <= sizeof(entry) ? 0 : TSLAB_MAP_KEY_ONLY);
+        if (!info.flags)
+                assert_memory_equal(entry + 10, bytes, size);
 }
 
 static void assert_parts(struct tslab_map *map, const uint8_t *bytes, size_t size) {
+        struct tslab_map_info info = { .size = sizeof(info) };
         uint8_t part[100];
 
+        assert_int_equal(tslab_map_find(map, "0123456789", 10, &info), 0);
+        assert_int_equal(info.value_size, size);
         for (size_t at = 0; at < size; at += 61) {
                 size_t n = size - at < sizeof(part) ? size - at : sizeof(part);
 
-                assert_int_equal(tslab_map_get_part(map, "0123456789", 10, 0, at, part, sizeof(part), NULL),
-                                 n);
+                assert_int_equal(tslab_map_read(map, info.place, at, part, sizeof(part)), n);
                 assert_memory_equal(part, bytes + at, n);
         }
 }
@@ -203,9 +208,12 @@ static void test_map_sizes(void **state) {
         assert_true(big && buffer);
         assert_int_equal(tslab_map_put(map, NULL, 0, NULL, 0, TSLAB_EPOCH_CURRENT), 0);
         assert_int_equal(tslab_map_get(map, NULL, 0, NULL, 0, NULL), 0);
-        assert_int_equal(tslab_map_get_part(map, NULL, 0, 0, 0, NULL, 0, NULL), 0);
+        assert_int_equal(tslab_map_find(map, NULL, 0, &info), 0);
+        assert_int_equal(tslab_map_read(map, info.place, 0, NULL, 0), 0);
         assert_int_equal(tslab_map_add(map, "counter", 7, 1, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
-        assert_int_equal(tslab_map_get_part(map, "counter", 7, 0, 8, NULL, 0, NULL), 0);
+        assert_int_equal(tslab_map_find(map, "counter", 7, &info), 0);
+        assert_int_equal(tslab_map_read(map, info.place, 8, NULL, 0), 0);
+        assert_int_equal(tslab_map_read(map, info.place, 0, buffer, max), 8);
         for (size_t size = 400; size <= max; size += size < 4050    ? 23
                                                      : size < 4100  ? 1
                                                      : size < 13000 ? 97
@@ -218,9 +226,8 @@ static void test_map_sizes(void **state) {
                 assert_int_equal(tslab_map_get_with(map, "0123456789", 10, buffer, size - 1, &info),
                                  -EMSGSIZE);
                 assert_int_equal(info.value_size, size);
-                assert_int_equal(
-                        tslab_map_get_part(map, "0123456789", 10, info.version, size / 2, buffer, 5000, NULL),
-                        size - size / 2 < 5000 ? size - size / 2 : 5000);
+                assert_int_equal(tslab_map_read(map, info.version, size / 2, buffer, 5000),
+                                 size - size / 2 < 5000 ? size - size / 2 : 5000);
                 assert_memory_equal(buffer, big + size / 2, size - size / 2 < 5000 ? size - size / 2 : 5000);
                 assert_int_equal(tslab_map_get_alloc(map, "0123456789", 10, &alloced, NULL), 0);
                 assert_memory_equal(alloced, big, size);
@@ -233,7 +240,7 @@ static void test_map_sizes(void **state) {
         assert_int_equal(tslab_map_put(map, big, 4096, big, 1, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_put(map, big, SIZE_MAX, big, SIZE_MAX, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_get(map, big, 5000, buffer, max, NULL), -ENOENT);
-        assert_int_equal(tslab_map_get_part(map, "k", 1, 0, 0, buffer, max, NULL), -ENOENT);
+        assert_int_equal(tslab_map_find(map, "k", 1, &info), -ENOENT);
         assert_int_equal(tslab_map_get_alloc(map, "k", 1, &alloced, NULL), -ENOENT);
         assert_int_equal(tslab_map_delete(map, big, 5000), -ENOENT);
         assert_int_equal(tslab_map_delete(map, "0123456789", 10), 0);
@@ -369,6 +376,7 @@ static void test_map_blocks(void **state) {
                                  1022 * CHUNK, 1023 * CHUNK,   1023 * CHUNK + 1, BIG };
         const struct tslab_map_options options = { .size = sizeof(options), .value_max = BIG };
         uint8_t *big = malloc(BIG), *buffer = malloc(BIG);
+        struct tslab_map_info info = { .size = sizeof(info) };
         struct tslab_map *map;
 
         assert_true(big && buffer);
@@ -382,7 +390,8 @@ static void test_map_blocks(void **state) {
                      at += at % CHUNK ? 1 : N_FIRST * CHUNK - 1) {
                         size_t n = sizes[i] - at < 5000 ? sizes[i] - at : 5000;
 
-                        assert_int_equal(tslab_map_get_part(map, "k", 1, 0, at, buffer, 5000, NULL), n);
+                        assert_int_equal(tslab_map_find(map, "k", 1, &info), 0);
+                        assert_int_equal(tslab_map_read(map, info.place, at, buffer, 5000), n);
                         assert_memory_equal(buffer, big + at, n);
                 }
         }
@@ -394,7 +403,9 @@ static void test_map_blocks(void **state) {
 
 static void test_map_iterate_and_expire(void **state) {
         enum { N = 1000 };
-        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map_cursor cursor = {};
+        char entry[12];
         struct tslab *pool = *state;
         unsigned char seen[N] = {};
         uint32_t first, second;
@@ -410,20 +421,20 @@ static void test_map_iterate_and_expire(void **state) {
                         assert_int_equal(tslab_epoch_advance(pool, &second), 0);
                 assert_int_equal(tslab_map_put(map, &i, 4, &square, 8, TSLAB_EPOCH_CURRENT), 0);
         }
-        while ((r = tslab_map_next(map, &iter)) > 0) {
+        while ((r = tslab_map_next(map, &cursor, entry, sizeof(entry), &info)) > 0) {
                 uint32_t i;
                 uint64_t square;
 
-                assert_int_equal(iter.key_size, 4);
-                assert_int_equal(iter.value_size, 8);
-                memcpy(&i, iter.key, 4);
-                memcpy(&square, iter.value, 8);
+                assert_int_equal(info.key_size, 4);
+                assert_int_equal(info.value_size, 8);
+                memcpy(&i, entry, 4);
+                memcpy(&square, entry + 4, 8);
                 assert_int_equal(square, i * i);
-                assert_int_equal(iter.epoch, i < 600 ? first : second);
+                assert_int_equal(info.epoch, i < 600 ? first : second);
                 seen[i]++;
         }
         assert_int_equal(r, 0);
-        assert_int_equal(tslab_map_next(map, &iter), 0);
+        assert_int_equal(tslab_map_next(map, &cursor, entry, sizeof(entry), &info), 0);
         for (uint32_t i = 0; i < N; i++)
                 assert_int_equal(seen[i], 1);
         assert_int_equal(tslab_epoch_close(pool, first, 0), 0);
@@ -436,11 +447,82 @@ static void test_map_iterate_and_expire(void **state) {
         tslab_map_close(map);
 }
 
+/* A cursor is a value: a copy goes on from the same place, and an entry with too little room is met again. */
+static void test_map_cursor_moves(void **state) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map_cursor cursor = {}, kept;
+        struct tslab_map *map;
+        char first[12], again[12];
+        int r, n = 0;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        for (uint64_t i = 0; i < 500; i++)
+                assert_int_equal(tslab_map_put(map, &i, 8, "four", 4, TSLAB_EPOCH_CURRENT), 0);
+        for (;; n++) {
+                struct tslab_map_cursor *moved = malloc(sizeof(*moved));
+
+                assert_non_null(moved);
+                *moved = kept = cursor;
+                r = tslab_map_next(map, moved, first, sizeof(first), NULL);
+                cursor = *moved;
+                free(moved);
+                if (r != 1)
+                        break;
+                /* Once more, from the copy: with no room, with room for the key alone, and in full. */
+                moved = &kept;
+                assert_int_equal(tslab_map_next(map, moved, again, 7, &info), -EMSGSIZE);
+                assert_int_equal(info.key_size, 8);
+                assert_int_equal(tslab_map_next(map, &(struct tslab_map_cursor){ { kept.at[0], kept.at[1] } },
+                                                again, 11, &info),
+                                 1);
+                assert_int_equal(info.flags, TSLAB_MAP_KEY_ONLY);
+                assert_memory_equal(again, first, 8);
+                assert_int_equal(tslab_map_next(map, moved, again, 12, &info), 1);
+                assert_int_equal(info.flags, 0);
+                assert_memory_equal(again, first, 12);
+                assert_memory_equal(&cursor, moved, sizeof(cursor));
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(n, 500);
+        tslab_map_close(map);
+}
+
+/* A place is that of one value: of no other, of no other map, and of no object. */
+static void test_map_place(void **state) {
+        struct tslab_map_info info = { .size = sizeof(info) }, old;
+        struct tslab_map *map, *other;
+        tslab_handle object;
+        char buffer[4096];
+        void *address;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_open(&other, *state, "other", NULL), 0);
+        assert_int_equal(tslab_map_put(map, "k", 1, "one", 3, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_find(map, "k", 1, &info), 0);
+        assert_true(info.place == info.version && info.key_size == 1 && info.value_size == 3);
+        assert_int_equal(tslab_map_read(map, info.place, 1, buffer, sizeof(buffer)), 2);
+        assert_memory_equal(buffer, "ne", 2);
+        assert_int_equal(tslab_map_read(map, info.place, 3, buffer, 1), 0);
+        assert_int_equal(tslab_map_read(map, info.place, SIZE_MAX, buffer, 1), 0);
+        assert_int_equal(tslab_map_read(other, info.place, 0, buffer, 1), -ESTALE);
+        assert_int_equal(tslab_map_read(map, 0, 0, buffer, 1), -ESTALE);
+        old = info;
+        assert_int_equal(tslab_map_put(map, "k", 1, "two", 3, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_read(map, old.place, 0, buffer, 3), -ESTALE);
+        assert_int_equal(tslab_alloc(*state, sizeof(buffer), TSLAB_EPOCH_CURRENT, &object, &address), 0);
+        memset(address, 0xff, sizeof(buffer));
+        assert_int_equal(tslab_map_read(map, object, 0, buffer, sizeof(buffer)), -ESTALE);
+        tslab_map_close(other);
+        tslab_map_close(map);
+}
+
 /* The iteration tells the key of a damaged value, and goes on. */
 static void test_map_iterate_damaged(void **state) {
-        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab_map_info info = { .size = sizeof(info) };
+        struct tslab_map_cursor cursor = {};
         struct tslab *pool = *state;
         uint32_t n = 0, n_damaged = 0;
+        uint64_t key[512];
         char value[2100] = {};
         tslab_handle version;
         struct tslab_map *map;
@@ -450,14 +532,14 @@ static void test_map_iterate_damaged(void **state) {
         assert_int_equal(tslab_map_open(&map, pool, "m", NULL), 0);
         for (uint64_t i = 0; i < 20; i++)
                 assert_int_equal(tslab_map_put(map, &i, 8, value, sizeof(value), TSLAB_EPOCH_CURRENT), 0);
-        assert_int_equal(tslab_map_get_version(map, &(uint64_t){ 7 }, 8, value, sizeof(value), &version),
+        assert_int_equal(tslab_map_get(map, &(uint64_t){ 7 }, 8, value, sizeof(value), &version),
                          sizeof(value));
         assert_int_equal(tslab_get(pool, version, (void **) &entry, NULL), 0);
         entry[(32 + 8) / 4] ^= 1U << 29; /* behind head and key: the slab of the other piece is none */
-        for (; (r = tslab_map_next(map, &iter)) != 0; n++) {
-                assert_int_equal(iter.key_size, 8);
-                assert_int_equal(r == -EUCLEAN, *(const uint64_t *) iter.key == 7);
-                assert_int_equal(r == -EUCLEAN, !iter.value);
+        for (; (r = tslab_map_next(map, &cursor, key, sizeof(key), &info)) != 0; n++) {
+                assert_int_equal(info.key_size, 8);
+                assert_int_equal(r == -EUCLEAN, key[0] == 7);
+                assert_int_equal(info.flags, r == -EUCLEAN ? TSLAB_MAP_KEY_ONLY : 0);
                 n_damaged += r == -EUCLEAN;
         }
         assert_int_equal(n, 20);
@@ -475,7 +557,7 @@ static int count_up(struct tslab_map *map, const char *key) {
                 uint64_t count = 0;
                 ssize_t n;
 
-                n = tslab_map_get_version(map, key, 4, &count, sizeof(count), &version);
+                n = tslab_map_get(map, key, 4, &count, sizeof(count), &version);
                 if (n < 0 && n != -ENOENT)
                         return (int) n;
                 count = n < 0 ? 1 : count + 1;
@@ -576,16 +658,13 @@ static void test_map_key_of_64_kib(void **state) {
         assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
         assert_int_equal(tslab_map_put(map, key, size, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_put_with(map, key, size, "1", 1, NULL), -E2BIG);
-        assert_int_equal(tslab_map_insert(map, key, size, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
-        assert_int_equal(tslab_map_update(map, key, size, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_replace(map, key, size, 0, "1", 1, TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_add(map, key, size, 1, 0, 0, &value), -E2BIG);
         assert_int_equal(tslab_map_limit(map, key, size, 1, 1, 1, &retry_ms), -E2BIG);
         assert_int_equal(tslab_map_claim(map, key, size, TSLAB_EPOCH_CURRENT, &version), -E2BIG);
-        assert_int_equal(tslab_map_get(map, key, size, buffer, sizeof(buffer), NULL), -ENOENT);
-        assert_int_equal(tslab_map_get_version(map, key, size, buffer, sizeof(buffer), &version), -ENOENT);
+        assert_int_equal(tslab_map_get(map, key, size, buffer, sizeof(buffer), &version), -ENOENT);
         assert_int_equal(tslab_map_get_with(map, key, size, buffer, sizeof(buffer), &info), -ENOENT);
-        assert_int_equal(tslab_map_get_part(map, key, size, 0, 0, buffer, sizeof(buffer), NULL), -ENOENT);
+        assert_int_equal(tslab_map_find(map, key, size, &info), -ENOENT);
         assert_int_equal(tslab_map_get_alloc(map, key, size, &alloced, NULL), -ENOENT);
         assert_int_equal(tslab_map_touch(map, key, size, 1), -ENOENT);
         assert_int_equal(tslab_map_take(map, key, size, buffer, sizeof(buffer), NULL), -ENOENT);
@@ -716,6 +795,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
                                                 map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_cursor_moves, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_place, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_damaged, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_processes_lose_no_update, map_pool_setup,
                                                 map_pool_teardown),

@@ -68,7 +68,7 @@ static void hold_claim(Claims *claims, unsigned key) {
 static void delete_value(struct tslab_map *map, unsigned key) {
         struct tslab_map_info info = { .size = sizeof(info) };
 
-        if (tslab_map_get_part(map, &key, sizeof(key), 0, 0, NULL, 0, &info) >= 0)
+        if (tslab_map_find(map, &key, sizeof(key), &info) == 0)
                 (void) tslab_map_delete_version(map, &key, sizeof(key), info.version);
 }
 

@@ -130,8 +130,7 @@ static int damage_value(const Order *order) {
         r = tslab_map_open(&map, order->pool, "values", NULL);
         if (r)
                 return r;
-        r = (int) tslab_map_get_version(map, &order->size, sizeof(order->size), value, sizeof(value),
-                                        &version);
+        r = (int) tslab_map_get(map, &order->size, sizeof(order->size), value, sizeof(value), &version);
         tslab_map_close(map);
         if (r < 0)
                 return r;

@@ -118,7 +118,9 @@ static ssize_t read_value(Read how, const ShmMapKey *key, uint32_t offset, void 
         case TAKE:
                 return shm_map_take(&actor, &trie, key, buffer, size, &view);
         default:
-                return shm_map_read(&trie, key, 0, offset, buffer, size, &view);
+                return shm_map_look(&trie, key, &view) == 0
+                               ? shm_map_read(&trie, view.handle, offset, buffer, size)
+                               : -ENOENT;
         }
 }
 
@@ -198,7 +200,7 @@ static void call_list(void) {
         ShmMapView view;
         int r;
 
-        while ((r = shm_map_next(&trie, &scan, buffer, &view)) == 1 || r == -EUCLEAN)
+        while ((r = shm_map_next(&trie, &scan, buffer, SHM_CLASS_SIZE_MAX, &view)) == 1 || r == -EUCLEAN)
                 require(view.head.key_size <= SHM_CLASS_SIZE_MAX);
         free(buffer);
         (void) shm_map_count(&trie);

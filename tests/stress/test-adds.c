@@ -59,7 +59,7 @@ static int add_where_slots_change(Adder *adder, uint64_t i) {
         int r;
 
         CHECK(tslab_map_add(adder->map, "-", 1, 1, 0, 0, NULL) == 0);
-        if (tslab_map_get_version(adder->map, "-", 1, &value, sizeof(value), &version) >= 0) {
+        if (tslab_map_get(adder->map, "-", 1, &value, sizeof(value), &version) >= 0) {
                 r = tslab_map_add_at(adder->map, version, 1, &value);
                 CHECK(r == 0 || r == -ESTALE);
         }

@@ -106,7 +106,7 @@ static int32_t call_get(Call *c, Seen *seen) {
         uint64_t value = 0;
         ssize_t n;
 
-        n = tslab_map_get_version(map, &c->key, sizeof(c->key), &value, sizeof(value), &version);
+        n = tslab_map_get(map, &c->key, sizeof(c->key), &value, sizeof(value), &version);
         if (n == sizeof(value) && is_fault("torn-get")) {
                 (void) sched_yield(); /* others change it meanwhile, on one processor, too */
                 (void) tslab_map_get(map, &c->key, sizeof(c->key), &value, sizeof(value), NULL);

@@ -168,7 +168,7 @@ static void step_scan(Worker *w) {
         ShmMapView view;
         int r;
 
-        while ((r = shm_map_next(&w->trie, &scan, buffer, &view)) == 1) {
+        while ((r = shm_map_next(&w->trie, &scan, buffer, sizeof(buffer), &view)) == 1) {
                 CHECK(view.head.key_size == 8);
                 if (buffer[0] > UINT64_MAX - N_COUNTERS)
                         seen[UINT64_MAX - buffer[0]]++;

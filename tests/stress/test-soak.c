@@ -93,8 +93,8 @@ static void renew_session(Worker *w, uint64_t key) {
         r = *place ? tslab_map_delete(map, place, sizeof(*place)) : 0;
         CHECK(r == 0 || r == -ENOENT);
         *place = key;
-        CHECK(tslab_map_insert(map, place, sizeof(*place), value, mix(key) % VALUE_MAX,
-                               TSLAB_EPOCH_CURRENT) == 0);
+        CHECK(tslab_map_replace(map, place, sizeof(*place), 0, value, mix(key) % VALUE_MAX,
+                                TSLAB_EPOCH_CURRENT) == 0);
         w->place = (w->place + 1) % N_LIVE;
         w->n_sessions++;
 }

@@ -18,6 +18,7 @@ from tslab.stats import MapStats, fields, new
 
 _T = TypeVar('_T')
 _RAISE = object()       # pop() without a default
+_ROOM = 8192            # for a key, and a value that is not large
 _ENDLESS_MS = 2 ** 64 - 1
 _EVICT = {None: lib.TSLAB_MAP_EVICT_NEVER, 'sieve': lib.TSLAB_MAP_EVICT_SIEVE}
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
@@ -246,23 +247,27 @@ class Map(MutableMapping[bytes, bytes]):
         found = self._get(key)
         return found and (found.value, found.version)
 
-    def _positions(self) -> Iterator[Tuple[bytes, Any]]:
-        position = ffi.new('struct tslab_map_iter *')
+    def _positions(self) -> Iterator[Tuple[bytes, Optional[Entry]]]:
+        cursor, room = ffi.new('struct tslab_map_cursor *'), ffi.new('char[]', _ROOM)
+        info = ffi.new('struct tslab_map_info *', {'size': ffi.sizeof('struct tslab_map_info')})
         while True:
-            r = lib.tslab_map_next(self._map, position)
+            r = lib.tslab_map_next(self._map, cursor, room, _ROOM, info)
             if r != -errno.EUCLEAN and check(r) == 0:
                 return
-            yield ffi.buffer(position.key, position.key_size)[:], position
+            key, entry = ffi.buffer(room, info.key_size)[:], None
+            if not info.flags & lib.TSLAB_MAP_KEY_ONLY:
+                value = ffi.buffer(room + info.key_size, info.value_size)[:]
+                entry = Entry(value, info.epoch, info.version)
+            yield key, entry
 
     def entries(self) -> Iterator[Tuple[bytes, Entry]]:
         """Yields (key, Entry) of all entries, in no particular order. It may run while others write: an entry that is
         there from the first step to the last is met once. If a stray write has damaged values, Error with EUCLEAN
         follows after all other entries; iteration over keys has these keys, too."""
         damaged = []
-        for key, position in self._positions():
-            if position.value != ffi.NULL:
-                value = ffi.buffer(position.value, position.value_size)[:]
-                yield key, Entry(value, position.epoch, position.version)
+        for key, entry in self._positions():
+            if entry is not None:
+                yield key, entry
                 continue
             try:
                 entry = self._get(key)      # a large value, or the one that came after it

@@ -150,15 +150,16 @@ CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text) {
         return r < 0 ? complain_key(entries, text, r) : CTL_DONE;
 }
 
-int entry_next(Entries *entries, struct tslab_map_iter *iter) {
-        int r = tslab_map_next(entries->map, iter);
+int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        char key[TSLAB_MAP_KEY_MAX];
+        int r = tslab_map_next(entries->map, cursor, key, sizeof(key), &info);
 
-        if (r == -EUCLEAN) {
-                _cleanup_(proto_freep) char *key = entry_key_format(iter->key, iter->key_size);
-
-                (void) complain_key(entries, key, r);
-        } else if (r < 0) {
+        if (r == 1 || r == -EUCLEAN)
+                *ret_key = entry_key_format(key, info.key_size);
+        if (r == -EUCLEAN)
+                (void) complain_key(entries, *ret_key, r);
+        else if (r < 0)
                 (void) complain_map(entries, r);
-        }
         return r;
 }

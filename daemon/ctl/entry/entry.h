@@ -46,6 +46,6 @@ CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size
 CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text);
 /*
  * 1: the next one; 0: there is none. After a complaint: -EUCLEAN, of the next one alone: its key is there, its value is
- * damaged; others, of the map.
+ * damaged; others, of the map. The caller frees *ret_key, which these two set.
  */
-int entry_next(Entries *entries, struct tslab_map_iter *iter);
+int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key);

@@ -166,8 +166,9 @@ CtlExit verb_delete(char **args, size_t n_args) {
 
 CtlExit verb_keys(char **args, size_t n_args) {
         _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
-        struct tslab_map_iter iter = TSLAB_MAP_ITER_INIT;
+        struct tslab_map_cursor cursor = {};
         json_object *array;
+        char *key;
         CtlExit r;
         int next;
 
@@ -175,13 +176,12 @@ CtlExit verb_keys(char **args, size_t n_args) {
         if (r)
                 return r;
         array = json_new_array();
-        while ((next = entry_next(&entries, &iter)) == 1 || next == -EUCLEAN) {
-                _cleanup_(proto_freep) char *key = entry_key_format(iter.key, iter.key_size);
-
+        while ((next = entry_next(&entries, &cursor, &key)) == 1 || next == -EUCLEAN) {
                 if (arg_json)
                         json_append_string(array, key);
                 else
                         (void) fprintf(output_stream(), "%s\n", key);
+                free(key);
                 if (next != 1)
                         r = CTL_FAILED;
         }

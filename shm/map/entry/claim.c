@@ -223,20 +223,36 @@ int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, 
         return end != 0 && shm_map_is_past(trie, end) ? -EAGAIN : 0;
 }
 
-ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
-                          ShmMapView *view) {
+/* 0: there is a value, or a stale one. -ENOENT, -EIDRM. */
+static int find_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *view) {
         uint64_t until = 1;
         ShmTrieCursor c;
         int r;
 
-        for (;;) {
+        do {
                 r = shm_map_find(trie, key, &c, view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
-                if (view->is_over && !load_stale_until(trie, view, &until))
-                        continue;
-                if (view->is_over && until == 0)
-                        return -ENOENT;
+        } while (view->is_over && !load_stale_until(trie, view, &until));
+        return view->is_over && until == 0 ? -ENOENT : 0;
+}
+
+int shm_map_look_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view) {
+        int r = find_stale(trie, key, ret_view);
+
+        if (r == 0)
+                shm_evict_visit(trie, ret_view->handle);
+        return r;
+}
+
+ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
+                          ShmMapView *view) {
+        int r;
+
+        for (;;) {
+                r = find_stale(trie, key, view);
+                if (r)
+                        return r;
                 if (view->head.value_size > size)
                         return -EMSGSIZE;
                 r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);

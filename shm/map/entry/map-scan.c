@@ -44,7 +44,19 @@ static int step_back(const ShmTrie *trie, ShmTrieCursor *c, const ShmTrieScan *b
         return SHM_TRIE_E_CHANGED;
 }
 
-int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret) {
+/* 1; -EUCLEAN; -EMSGSIZE. It counts if the view is live after that. */
+static int copy_entry(const ShmTrie *trie, const ShmMapView *view, void *buffer, size_t size) {
+        const ShmMapLeaf *head = &view->head;
+
+        if (head->key_size > size)
+                return -EMSGSIZE;
+        shm_racy_copy_out(buffer, view->bytes, head->key_size);
+        if (head->value_size > size - head->key_size)
+                return 1;
+        return shm_map_copy(trie, view, 0, (uint8_t *) buffer + head->key_size, head->value_size) ?: 1;
+}
+
+int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, size_t size, ShmMapView *ret) {
         ShmTrieCursor c;
         uint64_t hash;
         int r;
@@ -56,15 +68,13 @@ int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapVie
                 if (r != 1)
                         return r;
                 if (shm_map_view(trie->arena, c.value, ret) == 0) {
-                        shm_racy_copy(buffer, ret->bytes, ret->head.key_size);
-                        if (shm_map_view_is_small(trie->arena, ret))
-                                r = shm_map_copy(trie, ret, 0, (uint8_t *) buffer + ret->head.key_size,
-                                                 ret->head.value_size)
-                                            ?: 1;
                         ret->is_over = shm_map_is_over(trie, ret);
+                        r = ret->is_over ? 0 : copy_entry(trie, ret, buffer, size);
                         if (shm_map_view_live(trie->arena, ret)) {
                                 if (ret->is_over)
                                         continue;
+                                if (r == -EMSGSIZE)
+                                        *scan = before;
                                 return r;
                         }
                 }

@@ -156,31 +156,30 @@ int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, v
         return 0;
 }
 
-ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t offset,
-                     void *buffer, size_t size, ShmMapView *ret_view) {
+int shm_map_look(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view) {
         ShmTrieCursor c;
-        ShmMapView view;
         int r;
 
-        for (;;) {
-                uint32_t rest;
+        r = shm_map_find(trie, key, &c, ret_view);
+        if (r || ret_view->is_over)
+                return r < 0 ? r : -ENOENT;
+        shm_evict_visit(trie, ret_view->handle);
+        return 0;
+}
 
-                r = shm_map_find(trie, key, &c, &view);
-                if (r)
-                        return r < 0 ? r : -ENOENT;
-                if (view.is_over)
-                        return -ENOENT;
-                if (version && view.handle != version)
-                        return -EAGAIN;
-                rest = offset < view.head.value_size ? view.head.value_size - offset : 0;
-                rest = rest < size ? rest : (uint32_t) size;
-                r = shm_map_copy(trie, &view, offset, buffer, rest);
-                *ret_view = view;
-                if (shm_map_view_live(trie->arena, &view)) {
-                        shm_evict_visit(trie, view.handle);
-                        return r ?: (ssize_t) rest;
-                }
-        }
+ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *buffer, size_t size) {
+        ShmMapView view;
+        uint32_t rest;
+        int r;
+
+        if (shm_map_view(trie->arena, leaf, &view) != 0 || view.head.map != trie->map)
+                return -ESTALE;
+        rest = offset < view.head.value_size ? view.head.value_size - offset : 0;
+        rest = rest < size ? rest : (uint32_t) size;
+        r = shm_map_copy(trie, &view, offset, buffer, rest);
+        if (!shm_map_view_live(trie->arena, &view))
+                return -ESTALE;
+        return r ?: (ssize_t) rest;
 }
 
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,

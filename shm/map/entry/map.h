@@ -102,12 +102,13 @@ int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, v
  */
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view);
+/* Looks the key's entry up, as a get does, and copies nothing. -ENOENT, -EIDRM. */
+int shm_map_look(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view);
 /*
- * Copies bytes of the value from `offset` on, and returns how many. -ENOENT, -EAGAIN (`version` is not 0, and the value
- * has another one), -EIDRM, -EUCLEAN.
+ * Copies bytes of the value of a leaf that was looked up, from `offset` on, and returns how many. -ESTALE: it is no
+ * leaf of this map, or no longer. -EUCLEAN.
  */
-ssize_t shm_map_read(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t offset,
-                     void *buffer, size_t size, ShmMapView *ret_view);
+ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *buffer, size_t size);
 
 /*
  * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (the map would exceed its limit, and does not
@@ -143,10 +144,11 @@ ssize_t shm_map_clean(ShmActor *actor, const ShmTrie *trie, ShmTrieScan *scan, u
                       ShmMapCensus *census);
 
 /*
- * Finds the next entry. 1: its key was copied to `buffer`, which has SHM_CLASS_SIZE_MAX bytes, and so was its value, if
- * shm_map_view_is_small(). 0: there is no more. -EIDRM, -EUCLEAN.
+ * Finds the next entry. 1: its key was copied to `buffer`, and behind it its value, if `size` is enough for both. 0:
+ * there is no more. -EMSGSIZE: `size` is not enough for the key of the entry at *ret, and the scan stays before it.
+ * -EIDRM, -EUCLEAN.
  */
-int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, ShmMapView *ret);
+int shm_map_next(const ShmTrie *trie, ShmTrieScan *scan, void *buffer, size_t size, ShmMapView *ret);
 
 /* How many entries there are. -EIDRM. */
 ssize_t shm_map_count(const ShmTrie *trie);

@@ -342,7 +342,7 @@ static void t0_scan(void) {
         unsigned n[2] = {};
         int r;
 
-        while ((r = shm_map_next(&map_tries[0], &scan, buffer, &view)) == 1) {
+        while ((r = shm_map_next(&map_tries[0], &scan, buffer, sizeof(buffer), &view)) == 1) {
                 unsigned k = (unsigned) buffer[0] - 'a';
 
                 if (k > 1 || buffer[1] != (k == 0 ? 'o' : 'b') || ++n[k] > 1)

@@ -133,7 +133,7 @@ static void t1_scan(void) {
         ShmMapView view;
         int r, n = 0;
 
-        while ((r = shm_map_next(&map_tries[1], &scan, buffer, &view)) == 1)
+        while ((r = shm_map_next(&map_tries[1], &scan, buffer, sizeof(buffer), &view)) == 1)
                 n += buffer[0] == 'b';
         world.results[1] = r < 0 ? r : n;
 }
@@ -294,7 +294,7 @@ static void t2_scan(void) {
         ShmMapView view;
         int r, n = 0;
 
-        while ((r = shm_map_next(&map_tries[2], &scan, buffer, &view)) == 1)
+        while ((r = shm_map_next(&map_tries[2], &scan, buffer, sizeof(buffer), &view)) == 1)
                 n += buffer[0] == 'b';
         world.results[2] = r < 0 ? r : n;
 }

@@ -48,7 +48,8 @@ static void assert_part(MapFixture *f, const ShmMapKey *key, uint32_t size, uint
 
         n = n < size - offset ? n : size - offset;
         memset(buffer, 0, n);
-        assert_int_equal(shm_map_read(&f->trie, key, 0, offset, buffer, n, &view), n);
+        assert_int_equal(shm_map_look(&f->trie, key, &view), 0);
+        assert_int_equal(shm_map_read(&f->trie, view.handle, offset, buffer, n), n);
         assert_memory_equal(buffer, value + offset, n);
 }
 

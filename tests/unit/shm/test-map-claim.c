@@ -181,8 +181,8 @@ static void test_claim_is_absent(void **state) {
         assert_int_equal(put_mode(f, SHM_MAP_UPDATE, 0, "v"), -ENOENT);
         assert_int_equal(put_mode(f, SHM_MAP_UPDATE, version, "v"), -ENOENT);
         assert_int_equal(shm_map_touch(&f->actors[0], &f->trie, &k, TTL), -ENOENT);
-        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), 0);
-        assert_int_equal(shm_map_read(&f->trie, &k, version, 0, buffer, 1, &view), -ENOENT);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, sizeof(buffer), &view), 0);
+        assert_int_equal(shm_map_look(&f->trie, &k, &view), -ENOENT);
         assert_true(stands(f, version));
         assert_int_equal(put_mode(f, SHM_MAP_INSERT, 0, "v"), 0);
         assert_int_equal(delete (f, 0), 0);

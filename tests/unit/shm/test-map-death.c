@@ -307,7 +307,7 @@ static void scan_changing_word(uint64_t period) {
                 fail_msg("a word that changes keeps a scan from its end");
         n = shm_map_count(&w.trie);
         assert_true(n >= 0 || n == -EIDRM);
-        n = shm_map_next(&w.trie, &scan, buffer, &view);
+        n = shm_map_next(&w.trie, &scan, buffer, sizeof(buffer), &view);
         assert_true(n == 0 || n == -EIDRM);
         hostile_deinit(&w);
 }

@@ -123,9 +123,9 @@ static void test_expiry_is_absent_at_once(void **state) {
         clock_ms += 1;
         assert_int_equal(get(f, "a", NULL), -ENOENT);
         assert_int_equal(shm_map_count(&f->trie), 1);
-        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), 1);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, sizeof(buffer), &view), 1);
         assert_memory_equal(buffer, "bstays", 6);
-        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), 0);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, sizeof(buffer), &view), 0);
         assert_int_equal(touch(f, "a", 1000), -ENOENT);
         assert_int_equal(put_mode(f, "a", "x", 0, SHM_MAP_UPDATE, 0), -ENOENT);
         assert_int_equal(totals(f).entries, 2);
@@ -431,7 +431,7 @@ static void test_add(void **state) {
                 assert_int_equal(shm_map_get(&f->trie, &k, &value, sizeof(value), &view), 8);
                 assert_true(value == INT64_MIN && view.handle == version);
         }
-        for (; shm_map_next(&f->trie, &scan, buffer, &view) == 1; n_met++) {
+        for (; shm_map_next(&f->trie, &scan, buffer, sizeof(buffer), &view) == 1; n_met++) {
                 int64_t value;
 
                 assert_int_equal(view.head.value_size, 8);

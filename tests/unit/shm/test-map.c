@@ -846,7 +846,7 @@ static void test_map_next_beside_changes(void **state) {
                 snprintf(name, sizeof(name), "s%u", i);
                 assert_int_equal(put(f, name, "old"), 0);
         }
-        for (; (r = shm_map_next(&f->trie, &scan, buffer, &view)) == 1; step++) {
+        for (; (r = shm_map_next(&f->trie, &scan, buffer, sizeof(buffer), &view)) == 1; step++) {
                 ShmMapKey gone;
 
                 if (buffer[0] == 's') {
@@ -878,7 +878,7 @@ static void test_map_index_revoked(void **state) {
         assert_int_equal(shm_map_get(&f->trie, &k, buffer, sizeof(buffer), NULL), -EIDRM);
         assert_int_equal(put(f, "k", "2"), -EIDRM);
         assert_int_equal(shm_map_delete(&f->actor, &f->trie, &k, 0), -EIDRM);
-        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, &view), -EIDRM);
+        assert_int_equal(shm_map_next(&f->trie, &scan, buffer, sizeof(buffer), &view), -EIDRM);
         assert_int_equal(shm_map_count(&f->trie), -EIDRM);
         assert_int_equal(shm_map_expire(&f->actor, &f->trie, 0, &scan, 10), -EIDRM);
 }
