@@ -21,6 +21,7 @@
 typedef struct Reader {
         struct tslab_near *near;
         redisContext *redis;
+        char server[41]; /* the run id of the server at the end of the connection */
         unsigned long n_asked;
 } Reader;
 
@@ -58,7 +59,7 @@ static ssize_t ask_server(Reader *reader, const char *key, char *buffer, uint32_
 }
 
 static ssize_t read_key(Reader *reader, const char *key, char *buffer) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
         uint32_t ttl_ms;
         ssize_t n;
 
@@ -68,11 +69,13 @@ static ssize_t read_key(Reader *reader, const char *key, char *buffer) {
         n = ask_server(reader, key, buffer, &ttl_ms);
         /* Where the key was changed meanwhile the fill is refused, and the answer is good for this caller alone. */
         if (n >= 0)
-                (void) tslab_near_fill(reader->near, key, strlen(key), claim, buffer, (size_t) n, ttl_ms);
+                (void) tslab_near_fill(reader->near, key, strlen(key), &claim, reader->server, buffer,
+                                       (size_t) n, ttl_ms);
         else if (n == -ENODATA)
-                (void) tslab_near_fill(reader->near, key, strlen(key), claim, NULL, 0, ttl_ms);
+                (void) tslab_near_fill(reader->near, key, strlen(key), &claim, reader->server, NULL, 0,
+                                       ttl_ms);
         else
-                (void) tslab_near_give_up(reader->near, key, strlen(key), claim);
+                (void) tslab_near_give_up(reader->near, key, strlen(key), &claim);
         return n;
 }
 
@@ -90,9 +93,22 @@ static int read_often(Reader *reader, const char *key, unsigned long times) {
         return n < 0 && n != -ENODATA ? (int) n : 0;
 }
 
+/* Without the server's name, as where its user may not call INFO, nothing is kept. */
+static void ask_name(Reader *reader) {
+        redisReply *info = redisCommand(reader->redis, "INFO server");
+        const char *at = info && info->type == REDIS_REPLY_STRING ? strstr(info->str, "run_id:") : NULL;
+
+        if (at)
+                (void) sscanf(at, "run_id:%40[0-9a-f]", reader->server);
+        freeReplyObject(info);
+}
+
 static int open_server(Reader *reader, const char *host, int port) {
         reader->redis = redisConnect(host, port);
-        return reader->redis && reader->redis->err == 0 ? 0 : -ECONNREFUSED;
+        if (!reader->redis || reader->redis->err != 0)
+                return -ECONNREFUSED;
+        ask_name(reader);
+        return 0;
 }
 
 int main(int argc, char **argv) {

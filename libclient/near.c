@@ -23,33 +23,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libclient/map.h"
+#include "libclient/near.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/arena/pool-clock.h"
-#include "shm/arena/root.h"
 #include "shm/epoch/epoch.h"
-#include "shm/near/cover.h"
 
 #define ROOT_PREFIX "near."
 #define TRIES_MAX 4 /* beside other programs that fill and drop */
 static_assert(TSLAB_NEAR_PREFIXES_SIZE == SHM_COVER_PREFIXES_MAX, "one limit for both");
+static_assert(TSLAB_NEAR_SERVERS_MAX == SHM_COVER_SERVERS_MAX, "one limit for both");
 
 /* Coarse clocks are behind by a tick of the kernel, which may come late: two of the longest ones (10 ms, HZ=100). */
 #define COARSE_LAG_MS 20
 
 /* The value of a key that the engine does not have. A value of these bytes is not kept. */
 static const uint8_t absent[] = "\x9d\x03tslab: absent\xf1";
-
-struct tslab_near {
-        struct tslab_map *map;
-        char root[SHM_ROOT_NAME_SIZE];
-        uint64_t handle; /* the cover's, as this process saw it last; 0: none */
-        uint32_t lease; /* the epoch that the giver leased, and is to give back; 0: none */
-        pid_t giver; /* the process that has the lease, and gives the cover: this, or its parent */
-        uint64_t own; /* the cover that the giver gives; 0: none */
-        ShmCoverTime until; /* as it was stored last */
-};
 
 /* A cover, and its name. */
 typedef struct NearCover {
@@ -89,6 +78,7 @@ _public_ struct tslab_near *tslab_near_close(struct tslab_near *near) {
         if (!near)
                 return NULL;
         (void) tslab_near_end(near);
+        (void) tslab_map_close(near->last);
         (void) tslab_map_close(near->map);
         free(near);
         return NULL;
@@ -170,13 +160,13 @@ static int claim_key(struct tslab_near *near, const NearCover *c, const void *ke
 }
 
 _public_ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
-                                size_t buffer_size, uint32_t wait_ms, tslab_handle *ret_claim) {
+                                size_t buffer_size, uint32_t wait_ms, struct tslab_near_claim *ret_claim) {
         uint64_t deadline = 0;
         ssize_t n = -ENOENT;
         int r = -EAGAIN;
         NearCover c;
 
-        *ret_claim = 0;
+        *ret_claim = (struct tslab_near_claim){};
         for (int tries = 0; tries < TRIES_MAX && n == -ENOENT && r == -EAGAIN; tries++) {
                 if (!find_cover(near, &c))
                         return -ENOENT;
@@ -185,40 +175,73 @@ _public_ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t
                         break;
                 if (tries == 0)
                         deadline = proto_deadline((uint64_t) wait_ms * 1000);
-                r = claim_key(near, &c, key, key_size, deadline, ret_claim);
+                ret_claim->cover = c.handle;
+                r = claim_key(near, &c, key, key_size, deadline, &ret_claim->copy);
         }
+        if (n == -ENOENT && ret_claim->copy)
+                near_last_begin(near, key, key_size, ret_claim);
         return n;
 }
 
-/* Replaces the claim by the answer, or ends it. */
-_public_ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
-                             const void *value, size_t value_size, uint32_t ttl_ms) {
+/* -EREMCHG: the cover names servers, and another one has answered, whose changes are not heard. -EAGAIN: it is gone. */
+static int check_server(const struct tslab_near *near, const struct tslab_near_claim *claim,
+                        const char *server) {
+        const ShmArena *arena = &near->map->pool->arena;
+        ShmCover cover;
+
+        if (shm_cover_load(arena, claim->cover, &cover) != 0)
+                return -EAGAIN;
+        return shm_cover_has_server(arena, claim->cover, &cover, server) ? 0 : -EREMCHG;
+}
+
+/* Replaces the claim by the answer. */
+static int fill_copy(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
+                     const void *value, size_t value_size, uint32_t ttl_ms) {
         int r = -EAGAIN;
 
-        if (claim == 0)
-                return 0;
         if (!value)
                 r = map_fulfil(near->map, key, key_size, claim, absent, sizeof(absent), ttl_ms);
         else if (!is_absent(value, value_size))
                 r = map_fulfil(near->map, key, key_size, claim, value, value_size, ttl_ms);
-        if (r == -ESTALE || r == -ESHUTDOWN) /* the epoch ended meanwhile */
-                r = -EAGAIN;
-        if (r)
+        return r == -ESTALE || r == -ESHUTDOWN ? -EAGAIN : r; /* the epoch ended meanwhile */
+}
+
+/* A claim ends here, whatever happens. */
+_public_ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size,
+                             const struct tslab_near_claim *claim, const char *server, const void *value,
+                             size_t value_size, uint32_t ttl_ms) {
+        int heard = claim->cover ? check_server(near, claim, server) : 0, r;
+
+        if (heard == -EREMCHG) {
                 (void) tslab_near_give_up(near, key, key_size, claim);
+                return heard;
+        }
+        if (heard == 0)
+                near_last_answer(near, key, key_size, claim, value, value_size, ttl_ms);
+        else
+                near_last_give_up(near, key, key_size, claim);
+        if (claim->copy == 0)
+                return 0;
+        r = fill_copy(near, key, key_size, claim->copy, value, value_size, ttl_ms);
+        if (r)
+                (void) tslab_map_delete_version(near->map, key, key_size, claim->copy);
         return r;
 }
 
 _public_ int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size,
-                                tslab_handle claim) {
-        int r = tslab_map_delete_version(near->map, key, key_size, claim);
+                                const struct tslab_near_claim *claim) {
+        int r = 0;
 
+        near_last_give_up(near, key, key_size, claim);
+        if (claim->copy)
+                r = tslab_map_delete_version(near->map, key, key_size, claim->copy);
         return r == -ENOENT || r == -EAGAIN ? 0 : r;
 }
 
 _public_ int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size) {
-        int r = tslab_map_delete(near->map, key, key_size);
+        int r = tslab_map_delete(near->map, key, key_size), last = near_last_drop(near, key, key_size);
 
-        return r == -ENOENT ? 0 : r;
+        return r == 0 || r == -ENOENT ? last : r;
 }
 
 /* A live cover that another process gives is left alone. */
@@ -249,33 +272,48 @@ static int give_lease_back(struct tslab_near *near) {
         return r;
 }
 
-/* -E2BIG: the prefixes do not fit. */
-static int pack_prefixes(const char *const *prefixes, size_t n, char *ret, uint32_t *ret_size) {
+/* Numbers of servers and prefixes, which follow a cover in its object. */
+typedef struct NearScope {
+        uint64_t servers[SHM_COVER_SERVERS_MAX];
+        char prefixes[SHM_COVER_PREFIXES_MAX];
+        uint32_t n_servers, prefixes_size;
+} NearScope;
+
+/* -E2BIG: the prefixes or the servers do not fit. */
+static int scope_pack(NearScope *ret, const struct tslab_near_scope *scope) {
         size_t size, at = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                size = strlen(prefixes[i]) + 1;
+        if (scope && (scope->size < sizeof(*scope) || scope->n_servers > SHM_COVER_SERVERS_MAX))
+                return scope->size < sizeof(*scope) ? -EINVAL : -E2BIG;
+        for (size_t i = 0; scope && i < scope->n_servers; i++)
+                ret->servers[i] = shm_cover_server(scope->servers[i]);
+        for (size_t i = 0; scope && i < scope->n_prefixes; i++) {
+                size = strlen(scope->prefixes[i]) + 1;
                 if (size > SHM_COVER_PREFIXES_MAX - at)
                         return -E2BIG;
-                memcpy(ret + at, prefixes[i], size);
+                memcpy(ret->prefixes + at, scope->prefixes[i], size);
                 at += size;
         }
-        *ret_size = (uint32_t) at;
+        ret->n_servers = scope ? (uint32_t) scope->n_servers : 0;
+        ret->prefixes_size = (uint32_t) at;
         return 0;
 }
 
 /* Makes a cover in a new epoch: copies may be put from now on, and are not covered yet. */
-static int cover_make(struct tslab_near *near, uint64_t old, const char *prefixes, uint32_t prefixes_size) {
+static int cover_make(struct tslab_near *near, uint64_t old, const NearScope *scope) {
+        size_t servers_size = scope->n_servers * sizeof(uint64_t);
         struct tslab *pool = near->map->pool;
         tslab_handle handle;
-        void *object;
+        uint8_t *object;
         int r;
 
-        r = tslab_alloc(pool, sizeof(ShmCover) + prefixes_size, near->lease, &handle, &object);
+        r = tslab_alloc(pool, sizeof(ShmCover) + servers_size + scope->prefixes_size, near->lease, &handle,
+                        (void **) &object);
         if (r)
                 return r;
-        shm_cover_init(object, handle, near->lease, prefixes_size);
-        memcpy((uint8_t *) object + sizeof(ShmCover), prefixes, prefixes_size);
+        shm_cover_init((ShmCover *) object, handle, near->lease, scope->n_servers, scope->prefixes_size);
+        memcpy(object + sizeof(ShmCover), scope->servers, servers_size);
+        memcpy(object + sizeof(ShmCover) + servers_size, scope->prefixes, scope->prefixes_size);
         r = tslab_root_set(pool, near->root, old, handle);
         if (r == 0) {
                 near->own = handle;
@@ -284,16 +322,15 @@ static int cover_make(struct tslab_near *near, uint64_t old, const char *prefixe
         return r == -EAGAIN ? -EBUSY : r;
 }
 
-_public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_t n_prefixes) {
-        char packed[SHM_COVER_PREFIXES_MAX];
-        uint32_t size;
+_public_ int tslab_near_begin(struct tslab_near *near, const struct tslab_near_scope *scope) {
+        NearScope packed;
         uint64_t old;
         int r;
 
         forget_parents(near);
         if (near->own)
                 return -EALREADY;
-        r = pack_prefixes(prefixes, n_prefixes, packed, &size);
+        r = scope_pack(&packed, scope);
         if (r == 0)
                 r = give_lease_back(near);
         if (r == 0 || r == -ESTALE)
@@ -303,7 +340,7 @@ _public_ int tslab_near_begin(struct tslab_near *near, const char *const *prefix
         r = lease_epoch(near);
         if (r)
                 return r;
-        r = cover_make(near, old, packed, size);
+        r = cover_make(near, old, &packed);
         if (r)
                 (void) give_lease_back(near);
         return r;
@@ -344,4 +381,15 @@ _public_ int tslab_near_end(struct tslab_near *near) {
                 (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
         near->own = 0;
         return give_lease_back(near);
+}
+
+_public_ int tslab_near_flush(struct tslab_near *near) {
+        int ended = tslab_near_end(near), r;
+        uint64_t root;
+
+        /* Values that were kept last count no more: the root names no cover of theirs. */
+        r = check_others(near, &root);
+        if (r == 0 && root)
+                r = tslab_root_set(near->map->pool, near->root, root, 0);
+        return ended ?: r == -EAGAIN ? -EBUSY : r;
 }

@@ -8,19 +8,22 @@
  * if it dies, the pool's daemon does; if both die, the cover is over by itself.
  *
  *      ssize_t n;
- *      tslab_handle claim;
+ *      struct tslab_near_claim claim;
  *
  *      n = tslab_near_get(near, key, key_size, buffer, sizeof(buffer), 50, &claim);
  *      if (n == -ENOENT) {
  *              n = ask_the_engine(key, key_size, buffer);      (-ENODATA: it has no such key)
  *              if (n >= 0 || n == -ENODATA)
- *                      tslab_near_fill(near, key, key_size, claim, n < 0 ? NULL : buffer, n < 0 ? 0 : n, TTL_MS);
+ *                      tslab_near_fill(near, key, key_size, &claim, server, n < 0 ? NULL : buffer, n < 0 ? 0 : n,
+ *                                      TTL_MS);
  *              else
- *                      tslab_near_give_up(near, key, key_size, claim);
+ *                      tslab_near_give_up(near, key, key_size, &claim);
  *      }
  *
- * Of several workers that miss a key, one gets the claim and asks the engine. A change of the key between its question
- * and its fill takes the claim away, so that the fill is refused: an old value cannot come in behind a change.
+ * Of several workers that miss a key, one gets the claim and asks the engine. A change of the key between its
+ * question and its fill takes the claim away, so that the fill is refused: an old value cannot come in behind a
+ * change. `server` is the run id of the server that answered. A fill is refused if the changes of that server are not
+ * heard: a connection may still lead to a server that another one has replaced.
  *
  * Any thread may call these; a forked child goes on using its parent's, but the cover that its parent gives is not the
  * child's to move or to end. For the errors of maps see <tslab_map.h>.
@@ -39,6 +42,20 @@ struct tslab_near;
 
 enum tslab_near_size {
         TSLAB_NEAR_PREFIXES_SIZE = 1024, /* all prefixes of a near cache, each with its zero */
+        TSLAB_NEAR_SERVERS_MAX = 128,
+};
+
+enum tslab_near_claim_flags {
+        TSLAB_NEAR_CLAIMED_LAST = 1, /* `last` is a claim */
+};
+
+/* A miss, from tslab_near_get() to the call that ends it. Programs need not look into it. */
+struct tslab_near_claim {
+        tslab_handle copy; /* this caller asks the engine for all; 0: it asks for itself alone */
+        tslab_handle last; /* see tslab_near_keep_last(): what the answer replaces; 0: nothing */
+        tslab_handle cover; /* the cover that held when the call began; 0: none did */
+        uint32_t flags;
+        uint32_t reserved;
 };
 
 /*
@@ -56,8 +73,8 @@ struct tslab_near *tslab_near_close(struct tslab_near *near);
 
 /*
  * Copies a value out that was covered when the call began, and returns its size. After -ENOENT the caller asks the
- * engine. If *ret_claim is not 0 then, it passes the answer to tslab_near_fill(), or calls tslab_near_give_up(). If
- * another worker has the claim, the call waits for its answer up to `wait_ms`.
+ * engine, and passes the answer to tslab_near_fill(), or calls tslab_near_give_up(). If another worker has asked, the
+ * call waits for its answer up to `wait_ms`.
  *
  * -ENOENT      there is no copy, or none that is covered
  * -ENODATA     there is a covered copy that says: the engine has no such key
@@ -65,46 +82,89 @@ struct tslab_near *tslab_near_close(struct tslab_near *near);
  * and the errors of tslab_map_get()
  */
 ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
-                       size_t buffer_size, uint32_t wait_ms, tslab_handle *ret_claim);
+                       size_t buffer_size, uint32_t wait_ms, struct tslab_near_claim *ret_claim);
 
 /*
- * Gives the answer of the engine to the other workers; `value` NULL: it has no such key. `ttl_ms` is as in
- * tslab_map_put_with(), but counts from the claim, so that a copy does not outlive a lifetime that the engine gave. The
- * call ends the claim, even if it fails. With claim 0 it does nothing.
+ * Gives the answer of the engine to the other workers; `value` NULL: it has no such key. `server` is the run id of
+ * the server that answered, as INFO has it in its section "server"; NULL: not known. It belongs to the connection:
+ * ask for it once for each. `ttl_ms` is as in tslab_map_put_with(), but counts from the claim, so that a copy does
+ * not outlive a lifetime that the engine gave. The call ends the claim, even if it fails. If nothing was covered it
+ * returns 0.
  *
  * -EAGAIN      the key was changed since, the cover was lost, or the lifetime is over: the answer is good for this
  *              caller alone
+ * -EREMCHG     the cover names servers, and this is none of them: as -EAGAIN. If the server is known, its answer may be
+ *              older than the bound: connect anew, and ask again
  * and the errors of tslab_map_put(): -ENOMEM, -E2BIG and so on
  */
-int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
-                    const void *value, size_t value_size, uint32_t ttl_ms);
+int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size,
+                    const struct tslab_near_claim *claim, const char *server, const void *value,
+                    size_t value_size, uint32_t ttl_ms);
 
 /*
  * Ends a claim without an answer, if the engine gave none: the next worker that misses the key gets the claim. Returns
  * 0, even if the claim is no more, and otherwise fails as tslab_map_delete() does.
  */
-int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim);
+int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size,
+                       const struct tslab_near_claim *claim);
 
 /*
- * Drops a key's copy, and its claim: after a change of the key in the engine. A worker that changes a key calls this,
- * to read its own change at once.
+ * Drops a key's copy, its claim and its last value (see below): after a change of the key in the engine. A worker that
+ * changes a key calls this, to read its own change at once.
  *
- * Fails as tslab_map_delete() does, but for -ENOENT.
+ * Fails as tslab_map_delete() and tslab_map_open() do, but for -ENOENT.
  */
 int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
 /*
+ * From now on answers that this process passes to tslab_near_fill() are also kept for tslab_near_last(), in the map
+ * "NAME.last", which this call makes if it is not there. It evicts, and has no limit: see tslabctl(1), "maps set".
+ *
+ * -EINVAL      the name of the near cache is longer than 37 bytes
+ * and the errors of tslab_map_open()
+ */
+int tslab_near_keep_last(struct tslab_near *near);
+
+/*
+ * Gives the value that this host heard last, covered or not, for the time that the engine gives no answer. It is a
+ * value that some program kept while the copies were covered, and against which nothing was heard since: no change of
+ * its key, and not that changes may have been missed, which ends with the beginning of the next cover. So a value
+ * that was changed or deleted elsewhere comes back only if that happened after the engine was heard last. The caller
+ * frees *ret_value with free(); a zero byte follows it.
+ *
+ * -ENOENT      there is none
+ * and the errors of tslab_map_get_alloc() and tslab_map_open()
+ */
+int tslab_near_last(struct tslab_near *near, const void *key, size_t key_size, void **ret_value,
+                    size_t *ret_size);
+
+/*
+ * The keys and servers of a cover.
+ *
+ * struct tslab_near_scope scope = { .size = sizeof(scope), .prefixes = prefixes, .n_prefixes = 2 };
+ */
+struct tslab_near_scope {
+        size_t size; /* size of this struct, as the program knows it */
+        const char *const *prefixes; /* keys that begin with one of these; none: all keys */
+        size_t n_prefixes;
+        const char *const *
+                servers; /* the run ids of the servers whose changes are heard; none: any server may answer */
+        size_t n_servers;
+};
+
+/*
  * For the daemon that keeps the cache coherent: leases an epoch for copies, which are not covered yet. The daemon calls
- * this when it hears of all changes from now on, of keys that begin with one of the prefixes or, if there are no
- * prefixes, of all keys. Programs get no claim for other keys, and always ask the engine. A process has one lease for
- * each open near cache. A control call.
+ * this when it hears of all changes from now on that these servers make to these keys. Programs get no claim for other
+ * keys, and always ask the engine; their fills are refused if another server answered. `scope` NULL: all keys, and any
+ * server. A process has one lease for each open near cache. A control call.
  *
  * -EALREADY    this process gives the cover already
  * -EBUSY       another process gives it, or the copies of the last lease are still being revoked
- * -E2BIG       the prefixes take more than 1024 bytes
+ * -E2BIG       the prefixes take more than 1024 bytes, or there are more than 128 servers
+ * -EINVAL      scope->size is out of range
  * and the errors of tslab_epoch_lease() and tslab_alloc()
  */
-int tslab_near_begin(struct tslab_near *near, const char *const *prefixes, size_t n_prefixes);
+int tslab_near_begin(struct tslab_near *near, const struct tslab_near_scope *scope);
 
 /*
  * Covers the copies until a moment of CLOCK_BOOTTIME, in microseconds, in place of any cover before. The moment to pass
@@ -123,6 +183,15 @@ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec);
  * again, or when the next lease begins.
  */
 int tslab_near_end(struct tslab_near *near);
+
+/*
+ * Ends the cover as tslab_near_end() does, and forgets all values of tslab_near_last(): all keys have changed. The
+ * daemon calls it in place of tslab_near_end() and, if it gives no cover, at any time.
+ *
+ * -EBUSY       another process gives the cover
+ * and the errors of tslab_near_end() and tslab_root_set()
+ */
+int tslab_near_flush(struct tslab_near *near);
 
 #ifdef __cplusplus
 }

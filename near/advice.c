@@ -11,7 +11,9 @@ static const struct {
         { "WRONGPASS", "look at --user and at the file of --password-file, then restart tslab-near" },
         { "invalid password", "look at the file of --password-file, then restart tslab-near" },
         { "without any password configured", "the server has no password: leave --password-file out" },
-        { "NOPERM", "give the user +client +subscribe +ping +cluster +role &__redis__:invalidate" },
+        { "NOPERM",
+          "give the user +info +subscribe +ping +role +client|id +client|tracking +client|setname +cluster|slots "
+          "+cluster|info +cluster|nodes &__redis__:invalidate" },
         { "CLIENT TRACKING is refused: ERR unknown", "Redis 6 or later is needed, or Valkey" },
         { "CLIENT TRACKING is refused: ERR Unknown", "Redis 6 or later is needed, or Valkey" },
         { "CLIENT TRACKING is refused: ERR syntax", "Redis 6 or later is needed, or Valkey" },

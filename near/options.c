@@ -162,9 +162,8 @@ static int open_regular(const char *path, FILE **ret, char *ret_why) {
         return r;
 }
 
-/* A file, so that the password is in no list of processes. */
-static int set_password_file(Options *options, const char *value, char *ret_why) {
-        static char password[PASSWORD_MAX + 2];
+/* A file, so that the password is in no list of processes. `password` has PASSWORD_MAX + 2 bytes. */
+static int load_password(const char *value, char *password, char *ret_why) {
         size_t n, size;
         FILE *file;
         int r;
@@ -186,7 +185,32 @@ static int set_password_file(Options *options, const char *value, char *ret_why)
         if (size < n && password[size] == 0)
                 return refuse_value(ret_why, "the file's first line has a zero byte", value);
         password[size] = 0;
+        return 0;
+}
+
+static int set_password_file(Options *options, const char *value, char *ret_why) {
+        static char password[PASSWORD_MAX + 2];
+
         options->login.password = password;
+        return load_password(value, password, ret_why);
+}
+
+static int set_sentinel_password_file(Options *options, const char *value, char *ret_why) {
+        static char password[PASSWORD_MAX + 2];
+
+        options->sentinel_login.password = password;
+        return load_password(value, password, ret_why);
+}
+
+static int set_sentinel(Options *options, const char *value, char *ret_why) {
+        if (!*value)
+                return refuse_value(ret_why, "the name of a primary, as Sentinel has it", value);
+        options->sentinel = value;
+        return 0;
+}
+
+static int set_sentinel_user(Options *options, const char *value, char *ret_why) {
+        options->sentinel_login.user = value;
         return 0;
 }
 
@@ -225,6 +249,12 @@ static const Setting settings[] = {
         { "user", "TSLAB_NEAR_USER", "NAME", "user of the server (default: the server's)", set_user },
         { "password-file", "TSLAB_NEAR_PASSWORD_FILE", "FILE", "file whose first line is the password",
           set_password_file },
+        { "sentinel", "TSLAB_NEAR_SENTINEL", "NAME",
+          "the servers are Sentinels, and this is the name of the primary", set_sentinel },
+        { "sentinel-user", "TSLAB_NEAR_SENTINEL_USER", "NAME", "user of the Sentinels", set_sentinel_user },
+        { "sentinel-password-file", "TSLAB_NEAR_SENTINEL_PASSWORD_FILE", "FILE",
+          "file whose first line is the password for the Sentinels (default: none)",
+          set_sentinel_password_file },
         { "bound", "TSLAB_NEAR_BOUND", "MS", "no copy is older than that (default: 1000)", set_bound },
         { "limit", "TSLAB_NEAR_LIMIT", "BYTES", "copies take no more (default: 0, the pool's size)",
           set_limit },
@@ -261,6 +291,28 @@ static int add_prefixes(Options *options, const char *value, char *ret_why) {
         return r;
 }
 
+/* A misspelt name would be ignored without a word. */
+static int check_names(char *ret_why) {
+        static const char begin[] = "TSLAB_NEAR_";
+
+        for (char **variable = environ; *variable; variable++) {
+                size_t size = strcspn(*variable, "="), i = 0;
+
+                if (strncmp(*variable, begin, strlen(begin)) != 0)
+                        continue;
+                while (i < N_SETTINGS && (strlen(settings[i].variable) != size ||
+                                          strncmp(settings[i].variable, *variable, size) != 0))
+                        i++;
+                if (i == N_SETTINGS) {
+                        (void) snprintf(ret_why, NEAR_WHY_SIZE,
+                                        "there is no setting %.*s; tslab-near --help names them all",
+                                        (int) (size < 80 ? size : 80), *variable);
+                        return -EINVAL;
+                }
+        }
+        return 0;
+}
+
 static int load_environment(Options *options, const bool *is_set, char *ret_why) {
         int r = 0;
 
@@ -282,6 +334,10 @@ static int check_whole(const Options *options, char *ret_why) {
                                 "no keys are given: --prefix=TEXT, or --prefix= for all");
         else if (options->login.user && !options->login.password)
                 (void) snprintf(ret_why, NEAR_WHY_SIZE, "--user needs --password-file");
+        else if (options->sentinel_login.user && !options->sentinel_login.password)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "--sentinel-user needs --sentinel-password-file");
+        else if (options->sentinel_login.password && !options->sentinel)
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "--sentinel-password-file needs --sentinel");
         else
                 return 0;
         return -EINVAL;
@@ -316,6 +372,8 @@ int options_load(Options *ret, int argc, char **argv, char *ret_why) {
         }
         if (r == 0 && optind < argc)
                 r = refuse_value(ret_why, "there are no operands", argv[optind]);
+        if (r == 0)
+                r = check_names(ret_why);
         if (r == 0)
                 r = load_environment(ret, is_set, ret_why);
         return r ?: check_whole(ret, ret_why);

@@ -17,7 +17,8 @@ typedef struct Options {
         const char *prefixes[OPTIONS_PREFIXES_MAX];
         uint32_t n_prefixes;
         size_t prefixes_size;
-        LinkLogin login;
+        const char *sentinel; /* the name of a primary: the servers are Sentinels; NULL: they are not */
+        LinkLogin login, sentinel_login;
         uint32_t bound_ms;
         uint64_t limit_bytes;
         uint32_t value_max;

@@ -16,19 +16,21 @@ typedef struct Question {
 } Question;
 
 struct Primary {
-        Link *push, *ask;
+        Link *push, *ask, *visit; /* the last one is new for each question */
+        sd_event *event;
         const Topology *topology; /* NULL: the server is alone */
         Topology found;
         TopologyServer server;
         const Options *options;
         const PrimaryOps *ops;
         void *userdata;
-        enum { IDENTIFYING, TRACKING, SUBSCRIBING, LISTENING } state;
-        bool ask_is_up;
+        enum { NAMING, IDENTIFYING, TRACKING, SUBSCRIBING, LISTENING } state;
+        char id[TOPOLOGY_ID_SIZE]; /* empty: not known yet */
+        bool is_named, ask_is_up;
+        bool is_visit_due; /* every second time */
         enum { ASKED_INFO, ASKED_SLOTS, ASKED_NODES } asked; /* in a cluster: the answer that comes next */
-        uint64_t opened_usec;
-        uint64_t strays; /* topology_strays() of the first answer */
-        Question fence, slots;
+        uint64_t opened_usec, patience_usec;
+        Question fence, slots, address;
 };
 
 static void lose_primary(Primary *primary, const char *format, const char *detail) {
@@ -43,11 +45,33 @@ static void on_link_gone(void *userdata, const char *why) {
         lose_primary(userdata, "%s", why);
 }
 
+/* Each connection begins with this question. */
+static void ask_name(Primary *primary, Link *link) {
+        if (link_send(link, 2, (const char *[]){ "INFO", "server" }))
+                lose_primary(primary, "%s", "out of memory");
+}
+
+/* False: the server's answer has no run id, or there are two servers; the primary is lost. */
+static bool take_name(Primary *primary, const redisReply *reply) {
+        char id[TOPOLOGY_ID_SIZE] = "";
+
+        if (reply->type == REDIS_REPLY_ERROR)
+                lose_primary(primary, "INFO is refused: %s", reply->str);
+        else if (!topology_run_id(reply, id))
+                lose_primary(primary, "%s", "INFO server has no run_id");
+        else if (primary->id[0] && strcmp(primary->id, id) != 0)
+                lose_primary(primary, "%s", "another server answers there now");
+        else {
+                memcpy(primary->id, id, sizeof(id));
+                return true;
+        }
+        return false;
+}
+
 static void on_push_up(void *userdata) {
         Primary *primary = userdata;
 
-        if (link_send(primary->push, 2, (const char *[]){ "CLIENT", "ID" }))
-                lose_primary(primary, "%s", "out of memory");
+        ask_name(primary, primary->push);
 }
 
 static int send_tracking(Primary *primary, long long id) {
@@ -73,6 +97,8 @@ static bool is_message(const redisReply *reply, const char *kind, size_t n) {
 /* Replies before the server sends changes. */
 static int take_setup(Primary *primary, const redisReply *reply) {
         switch (primary->state) {
+        case NAMING:
+                break;
         case IDENTIFYING:
                 primary->state = TRACKING;
                 return reply->type == REDIS_REPLY_INTEGER ? send_tracking(primary, reply->integer) : -EBADMSG;
@@ -110,7 +136,8 @@ static void question_answered(Primary *primary, Question *question) {
 }
 
 static const char *command_name(const Primary *primary) {
-        static const char *const names[] = { "CLIENT ID", "CLIENT TRACKING", "SUBSCRIBE " CHANNEL, "PING" };
+        static const char *const names[] = { "INFO", "CLIENT ID", "CLIENT TRACKING", "SUBSCRIBE " CHANNEL,
+                                             "PING" };
 
         return names[primary->state];
 }
@@ -119,7 +146,13 @@ static void on_push(void *userdata, const redisReply *reply) {
         Primary *primary = userdata;
         char why[NEAR_WHY_SIZE];
 
-        if (reply->type == REDIS_REPLY_ERROR) {
+        if (primary->state == NAMING) {
+                if (!take_name(primary, reply))
+                        return;
+                primary->state = IDENTIFYING;
+                if (link_send(primary->push, 2, (const char *[]){ "CLIENT", "ID" }))
+                        lose_primary(primary, "%s", "out of memory");
+        } else if (reply->type == REDIS_REPLY_ERROR) {
                 (void) snprintf(why, sizeof(why), "%s is refused: %.160s", command_name(primary), reply->str);
                 lose_primary(primary, "%s", why);
         } else if (primary->state == LISTENING && is_message(reply, "message", 3))
@@ -133,22 +166,32 @@ static void on_push(void *userdata, const redisReply *reply) {
 static void on_ask_up(void *userdata) {
         Primary *primary = userdata;
 
-        primary->ask_is_up = true;
-        if (primary_is_ready(primary))
-                primary->ops->on_ready(primary->userdata);
+        ask_name(primary, primary->ask);
 }
 
-/*
- * A primary that stood still, and was replaced meanwhile, answers a few questions with its old values before it learns
- * of that. A worker may have filled these in. They go when the server is back in the cluster.
- */
-static const char *check_strays(Primary *primary, uint64_t strays) {
-        bool is_first = primary->slots.seen_usec == 0;
+static void on_visit_up(void *userdata) {
+        Primary *primary = userdata;
 
-        if (!is_first && strays != primary->strays)
-                return "a server that had been a primary came back";
-        primary->strays = strays;
-        return NULL;
+        ask_name(primary, primary->visit);
+}
+
+static void on_visit(void *userdata, const redisReply *reply) {
+        Primary *primary = userdata;
+
+        if (!take_name(primary, reply))
+                return;
+        primary->visit = link_free(primary->visit);
+        question_answered(primary, &primary->address);
+}
+
+/* As where the server takes no more connections for a while: the cover ends, and the copies stay. */
+static void on_visit_gone(void *userdata, const char *why) {
+        Primary *primary = userdata;
+
+        primary->visit = link_free(primary->visit);
+        primary->address.asked_usec = 0;
+        if (now_usec() - primary->address.seen_usec > primary->patience_usec)
+                lose_primary(primary, "%s", why);
 }
 
 static const char *check_cluster(Primary *primary, const redisReply *reply) {
@@ -170,7 +213,7 @@ static const char *check_cluster(Primary *primary, const redisReply *reply) {
                         return "CLUSTER NODES has an unknown form";
                 if (topology_moves_out(primary->topology, reply->str))
                         return "a slot is on its way to a server that has none yet, and is not heard";
-                return check_strays(primary, topology_strays(primary->topology, reply->str));
+                return NULL;
         }
         return NULL;
 }
@@ -184,6 +227,12 @@ static void on_ask(void *userdata, const redisReply *reply) {
         Primary *primary = userdata;
         const char *why;
 
+        if (!primary->ask_is_up) {
+                primary->ask_is_up = take_name(primary, reply);
+                if (primary->ask_is_up && primary_is_ready(primary))
+                        primary->ops->on_ready(primary->userdata);
+                return;
+        }
         if (reply->type == REDIS_REPLY_ERROR) {
                 lose_primary(primary, primary->topology ? "CLUSTER is refused: %s" : "ROLE is refused: %s",
                              reply->str);
@@ -197,7 +246,8 @@ static void on_ask(void *userdata, const redisReply *reply) {
 }
 
 int primary_open(Primary **ret, sd_event *event, const TopologyServer *server, const Topology *topology,
-                 const Options *options, const PrimaryOps *ops, void *userdata, char *ret_why) {
+                 bool is_named, const Options *options, const PrimaryOps *ops, void *userdata,
+                 char *ret_why) {
         static const LinkOps push_ops = { on_push_up, on_push, on_link_gone };
         static const LinkOps ask_ops = { on_ask_up, on_ask, on_link_gone };
         Primary *primary;
@@ -207,7 +257,9 @@ int primary_open(Primary **ret, sd_event *event, const TopologyServer *server, c
         if (!primary)
                 return -ENOMEM;
         primary->server = *server;
+        primary->event = event;
         primary->topology = topology;
+        primary->is_named = is_named;
         primary->options = options;
         primary->ops = ops;
         primary->userdata = userdata;
@@ -229,6 +281,7 @@ Primary *primary_free(Primary *primary) {
                 return NULL;
         (void) link_free(primary->push);
         (void) link_free(primary->ask);
+        (void) link_free(primary->visit);
         free(primary);
         return NULL;
 }
@@ -249,6 +302,20 @@ static int ask_slots(Primary *primary) {
         return r;
 }
 
+static bool needs_visits(const Primary *primary) {
+        return !primary->topology && !primary->is_named;
+}
+
+static void begin_visit(Primary *primary) {
+        static const LinkOps ops = { on_visit_up, on_visit, on_visit_gone };
+        char why[NEAR_WHY_SIZE];
+
+        primary->address.asked_usec = now_usec();
+        if (link_open(&primary->visit, primary->event, primary->server.host, primary->server.port,
+                      &primary->options->login, &ops, primary, why))
+                on_visit_gone(primary, why);
+}
+
 /* Whether the question is open for too long. */
 static bool is_overdue(const Question *question, uint64_t patience_usec) {
         return question->asked_usec != 0 && now_usec() - question->asked_usec > patience_usec;
@@ -257,7 +324,9 @@ static bool is_overdue(const Question *question, uint64_t patience_usec) {
 void primary_ask(Primary *primary, uint64_t patience_usec) {
         int r = 0;
 
+        primary->patience_usec = patience_usec;
         if (is_overdue(&primary->fence, patience_usec) || is_overdue(&primary->slots, patience_usec) ||
+            is_overdue(&primary->address, patience_usec) ||
             (!primary_is_ready(primary) && now_usec() - primary->opened_usec > patience_usec)) {
                 lose_primary(primary, "%s", "no answer for seconds");
                 return;
@@ -272,12 +341,24 @@ void primary_ask(Primary *primary, uint64_t patience_usec) {
                 primary->slots.asked_usec = now_usec();
                 r = ask_slots(primary);
         }
-        if (r)
+        if (r) {
                 lose_primary(primary, "%s", "out of memory");
+                return;
+        }
+        primary->is_visit_due = !primary->is_visit_due;
+        if (needs_visits(primary) && primary->address.asked_usec == 0 && primary->is_visit_due)
+                begin_visit(primary); /* one that is lost frees all */
+}
+
+const char *primary_id(const Primary *primary) {
+        return primary->id;
 }
 
 uint64_t primary_seen_usec(const Primary *primary) {
         uint64_t fence = primary->fence.seen_usec, slots = primary->slots.seen_usec;
+        uint64_t address = needs_visits(primary) ? primary->address.seen_usec : UINT64_MAX;
 
-        return fence < slots ? fence : slots;
+        if (fence > slots)
+                fence = slots;
+        return fence < address ? fence : address;
 }

@@ -1,8 +1,11 @@
 #pragma once
 /*
- * One primary, of which the near cache hears of each change. Its connection has BCAST tracking redirected to itself and
- * is subscribed: all that the server sends on it is in the order of the changes. So when a PING on it is answered, all
- * changes from before the PING was sent have been told. A second connection asks whether it is the primary of its keys.
+ * One primary, of which the near cache hears of each change. It has a name, its run id, which both connections have
+ * to lead to: answers of a server of another name do not become copies. Its connection has BCAST tracking redirected
+ * to itself and is subscribed: all that the server sends on it is in the order of the changes. So when a PING on it
+ * is answered, all changes from before the PING was sent have been told. A second connection asks whether it is the
+ * primary of its keys. Where nothing else tells that its address leads to another server now, each second question is
+ * one by a new connection.
  */
 #include "near/link.h"
 #include "near/options.h"
@@ -18,9 +21,12 @@ typedef struct PrimaryOps {
         void (*on_lost)(void *userdata, const char *why);
 } PrimaryOps;
 
-/* `topology` and `options` are not copied. `topology` NULL: the server is alone. */
+/*
+ * `topology` and `options` are not copied. `topology` NULL: the server is alone. `is_named`: its address is asked of
+ * Sentinel again and again.
+ */
 int primary_open(Primary **ret, sd_event *event, const TopologyServer *server, const Topology *topology,
-                 const Options *options, const PrimaryOps *ops, void *userdata, char *ret_why);
+                 bool is_named, const Options *options, const PrimaryOps *ops, void *userdata, char *ret_why);
 Primary *primary_free(Primary *primary);
 
 /* Asks whether all was heard. If there was no answer for `patience_usec`, on_lost() is called. */
@@ -28,3 +34,5 @@ void primary_ask(Primary *primary, uint64_t patience_usec);
 /* All changes from before that time have been told, and the topology was the same; 0: not known yet. */
 uint64_t primary_seen_usec(const Primary *primary);
 bool primary_is_ready(const Primary *primary);
+/* The run id; it is known once the primary is ready. */
+const char *primary_id(const Primary *primary);

@@ -100,46 +100,20 @@ bool topology_moves_out(const Topology *topology, const char *nodes) {
         return false;
 }
 
-static uint64_t hash_text(const char *text, size_t size) {
-        uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+bool topology_run_id(const redisReply *info, char *ret) {
+        static const char field[] = "run_id:";
+        const char *at = info->type == REDIS_REPLY_STRING ? strstr(info->str, field) : NULL;
+        size_t size;
 
-        for (size_t i = 0; i < size; i++)
-                hash = (hash ^ (uint8_t) text[i]) * UINT64_C(0x100000001b3);
-        return hash;
-}
-
-/* Whether the word is one of a list that is separated by commas. */
-static bool has_word(const char *list, size_t size, const char *word) {
-        const char *end = list + size;
-
-        while (list < end) {
-                size_t n = strcspn(list, ", \n");
-
-                if (n == strlen(word) && memcmp(list, word, n) == 0)
-                        return true;
-                list += n + 1;
-        }
-        return false;
-}
-
-/* Lines of "id address flags ...", which may come in another order. */
-uint64_t topology_strays(const Topology *topology, const char *nodes) {
-        uint64_t sum = 0;
-
-        for (const char *line = nodes; *line; line += strcspn(line, "\n") + 1) {
-                size_t id_size = strcspn(line, " \n"), size;
-                const char *flags = line + id_size;
-
-                flags += *flags == ' ';
-                flags += strcspn(flags, " \n");
-                flags += *flags == ' ';
-                size = strcspn(flags, " \n");
-                if (has_word(flags, size, "master") && !has_server(topology, line, id_size))
-                        sum += hash_text(line, id_size) << has_word(flags, size, "fail");
-                if (!strchr(line, '\n'))
-                        break;
-        }
-        return sum;
+        if (!at)
+                return false;
+        at += strlen(field);
+        size = strcspn(at, "\r\n");
+        if (size == 0 || size >= TOPOLOGY_ID_SIZE)
+                return false;
+        memcpy(ret, at, size);
+        ret[size] = 0;
+        return true;
 }
 
 bool topology_is_primary(const redisReply *role) {

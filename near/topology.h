@@ -7,7 +7,7 @@
 #define TOPOLOGY_PRIMARIES_MAX 128 /* a sweep of a near cache asks each of them again and again */
 #define TOPOLOGY_HOST_SIZE 256
 #define TOPOLOGY_SLOTS 16384
-#define TOPOLOGY_ID_SIZE 41
+#define TOPOLOGY_ID_SIZE 41 /* a node of a cluster, or a process (run_id) */
 
 typedef struct TopologyServer {
         char host[TOPOLOGY_HOST_SIZE];
@@ -30,11 +30,7 @@ bool topology_is_equal(const Topology *a, const Topology *b);
  * serves keys of the slot before it is a primary by CLUSTER SLOTS.
  */
 bool topology_moves_out(const Topology *topology, const char *nodes);
+/* The run id in an answer to INFO. False: there is none. */
+bool topology_run_id(const redisReply *info, char *ret);
 /* By its answer to ROLE. */
 bool topology_is_primary(const redisReply *role);
-
-/*
- * A number for the servers that are primaries without being of the topology, from the answer to CLUSTER NODES: such as
- * one that failed, and was replaced. It is another number when such a server is back, or has become a replica.
- */
-uint64_t topology_strays(const Topology *topology, const char *nodes);

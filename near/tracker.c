@@ -11,6 +11,7 @@
 #include "near/clock.h"
 #include "near/message.h"
 #include "near/primary.h"
+#include "near/sentinel.h"
 
 #define TICKS_PER_BOUND 4
 #define PATIENCE_BOUNDS 5 /* a primary that does not answer for so long is lost, */
@@ -29,6 +30,7 @@ struct Tracker {
         Link *seed;
         uint32_t i_seed;
         uint64_t seed_usec; /* when it was asked */
+        Sentinel *sentinel; /* NULL: the servers that are given are Redis servers */
         bool is_cluster;
         Topology topology;
 
@@ -94,6 +96,7 @@ static void tracker_lose(Tracker *tracker, const char *why) {
         end_cover(tracker);
         free_primaries(tracker);
         tracker->seed = link_free(tracker->seed);
+        tracker->topology.n = 0;
         report_trouble(tracker, why);
         (void) sd_event_source_set_time_relative(tracker->retry, tracker->retry_usec);
         (void) sd_event_source_set_enabled(tracker->retry, SD_EVENT_ONESHOT);
@@ -109,9 +112,19 @@ static void on_lost(void *userdata, const char *why) {
 
 /* Copies that are put from now on are of an epoch that no missed change was in. Or all is lost. */
 static void begin_cover(Tracker *tracker) {
+        const char *servers[TOPOLOGY_PRIMARIES_MAX];
+        const struct tslab_near_scope scope = {
+                .size = sizeof(scope),
+                .prefixes = tracker->options->prefixes,
+                .n_prefixes = tracker->options->n_prefixes,
+                .servers = servers,
+                .n_servers = tracker->n,
+        };
         int r;
 
-        r = tslab_near_begin(tracker->near, tracker->options->prefixes, tracker->options->n_prefixes);
+        for (uint32_t i = 0; i < tracker->n; i++)
+                servers[i] = primary_id(tracker->primaries[i]);
+        r = tslab_near_begin(tracker->near, &scope);
         tracker->is_begun = r == 0;
         tracker->until_usec = now_usec() + tracker->options->bound_ms * USEC_PER_MS;
         if (r == -EBUSY)
@@ -129,17 +142,28 @@ static void begin_cover(Tracker *tracker) {
                 ask_primaries(tracker);
 }
 
+/* All keys have changed. */
+static void flush_all(Tracker *tracker) {
+        bool was_begun = tracker->is_begun;
+        int r;
+
+        end_cover(tracker);
+        r = tslab_near_flush(tracker->near);
+        if (r && r != -EBUSY) /* another tslab-near gives the cover, and hears of this, too */
+                tracker_fail(tracker, r, "cannot revoke the copies");
+        else if (was_begun)
+                begin_cover(tracker);
+}
+
 static void on_change(void *userdata, const char *key, size_t size) {
         Tracker *tracker = userdata;
         int r;
 
-        if (!tracker->is_begun)
-                return;
         if (!key) {
-                end_cover(tracker);
-                begin_cover(tracker);
+                flush_all(tracker);
                 return;
         }
+        /* Also while nothing is covered: a value that was heard last goes with its change. */
         r = tslab_near_drop(tracker->near, key, size);
         if (r == 0)
                 return;
@@ -205,6 +229,8 @@ static void on_answer(void *userdata) {
         int r;
 
         (void) find_laggard(tracker, &seen);
+        if (tracker->sentinel && sentinel_seen_usec(tracker->sentinel) < seen)
+                seen = sentinel_seen_usec(tracker->sentinel);
         if (!tracker->is_begun || seen == 0 || now_usec() >= seen + bound_usec)
                 return;
         tracker->until_usec = seen + bound_usec;
@@ -229,6 +255,14 @@ static void lose_seed(Tracker *tracker, const char *what) {
         tracker_lose(tracker, why);
 }
 
+/* For the next attempt. */
+static bool is_waiting(const Tracker *tracker) {
+        int enabled = SD_EVENT_OFF;
+
+        (void) sd_event_source_get_enabled(tracker->retry, &enabled);
+        return enabled != SD_EVENT_OFF;
+}
+
 static void ask_primaries(Tracker *tracker) {
         uint64_t patience = PATIENCE_BOUNDS * tracker->options->bound_ms * USEC_PER_MS;
 
@@ -237,6 +271,8 @@ static void ask_primaries(Tracker *tracker) {
         /* One that is lost frees all. */
         for (uint32_t i = 0; i < tracker->n; i++)
                 primary_ask(tracker->primaries[i], patience);
+        if (tracker->sentinel && !is_waiting(tracker))
+                sentinel_ask(tracker->sentinel, patience);
         if (tracker->seed && now_usec() - tracker->seed_usec > patience)
                 lose_seed(tracker, "no answer for seconds");
 }
@@ -268,8 +304,8 @@ static void open_primaries(Tracker *tracker) {
                 int r;
 
                 r = primary_open(&tracker->primaries[i], tracker->event, server,
-                                 tracker->is_cluster ? &tracker->topology : NULL, tracker->options, &ops,
-                                 tracker, what);
+                                 tracker->is_cluster ? &tracker->topology : NULL, tracker->sentinel != NULL,
+                                 tracker->options, &ops, tracker, what);
                 if (r) {
                         (void) snprintf(why, sizeof(why), "%s:%d: %s", server->host, server->port, what);
                         tracker_lose(tracker, why);
@@ -338,12 +374,36 @@ static void on_seed(void *userdata, const redisReply *reply) {
         }
 }
 
+static void on_named(void *userdata, const TopologyServer *server) {
+        Tracker *tracker = userdata;
+        const TopologyServer *known = &tracker->topology.servers[0];
+
+        if (tracker->topology.n == 0) {
+                tracker->is_cluster = false;
+                tracker->topology = (Topology){ .n = 1, .servers = { *server } };
+                open_primaries(tracker);
+        } else if (known->port != server->port || strcmp(known->host, server->host) != 0)
+                tracker_lose(tracker, "Sentinel names another primary now");
+}
+
+/* Once a primary is known, the other sentinels are asked, and the cover lasts as long as the last answer permits. */
+static void on_sentinel_trouble(void *userdata, const char *why) {
+        Tracker *tracker = userdata;
+
+        if (tracker->topology.n == 0)
+                tracker_lose(tracker, why);
+}
+
 static void tracker_seek(Tracker *tracker) {
         static const LinkOps ops = { on_seed_up, on_seed, on_seed_gone };
         const TopologyServer *server = seed_server(tracker);
         char why[NEAR_WHY_SIZE];
         int r;
 
+        if (tracker->sentinel) {
+                sentinel_ask(tracker->sentinel, 0);
+                return;
+        }
         tracker->seed_usec = now_usec();
         r = link_open(&tracker->seed, tracker->event, server->host, server->port, &tracker->options->login,
                       &ops, tracker, why);
@@ -382,6 +442,11 @@ int tracker_new(Tracker **ret, sd_event *event, struct tslab *pool, struct tslab
         if (r >= 0)
                 r = sd_event_add_time_relative(event, &tracker->retry, CLOCK_BOOTTIME, 0, 0, on_retry,
                                                tracker);
+        if (r >= 0 && options->sentinel) {
+                static const SentinelOps ops = { on_named, on_sentinel_trouble };
+
+                r = sentinel_open(&tracker->sentinel, event, options, 0, &ops, tracker);
+        }
         if (r < 0) {
                 message(LOG_ERR, "cannot set up the timers: %s", strerror(-r));
                 (void) tracker_free(tracker);
@@ -396,6 +461,7 @@ Tracker *tracker_free(Tracker *tracker) {
                 return NULL;
         free_primaries(tracker);
         (void) link_free(tracker->seed);
+        (void) sentinel_free(tracker->sentinel);
         (void) sd_event_source_disable_unref(tracker->tick);
         (void) sd_event_source_disable_unref(tracker->retry);
         free(tracker);

@@ -28,7 +28,7 @@ static void get_from_map(Hit *hit, const char *key) {
 }
 
 static void get_from_near(Hit *hit, const char *key) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         if (tslab_near_get(hit->reader.near, key, NEAR_KEY_SIZE - 1, hit->buffer, NEAR_VALUE, 0, &claim) !=
             NEAR_VALUE)
@@ -36,7 +36,7 @@ static void get_from_near(Hit *hit, const char *key) {
 }
 
 static void fill_both(Hit *hit) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         for (uint32_t i = 0; i < KEYS; i++) {
                 const char *key = hit->keys[i];
@@ -46,8 +46,9 @@ static void fill_both(Hit *hit) {
                                                 TSLAB_EPOCH_CURRENT));
                 (void) tslab_near_get(hit->reader.near, key, NEAR_KEY_SIZE - 1, hit->buffer, NEAR_VALUE, 0,
                                       &claim);
-                near_check("fill", tslab_near_fill(hit->reader.near, key, NEAR_KEY_SIZE - 1, claim,
-                                                   hit->buffer, NEAR_VALUE, TSLAB_MAP_TTL_NONE));
+                near_check("fill",
+                           tslab_near_fill(hit->reader.near, key, NEAR_KEY_SIZE - 1, &claim,
+                                           hit->reader.server, hit->buffer, NEAR_VALUE, TSLAB_MAP_TTL_NONE));
         }
 }
 

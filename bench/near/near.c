@@ -29,6 +29,15 @@ void near_check(const char *what, int64_t r) {
                 bench_fail("%s: %s", what, strerror((int) -r));
 }
 
+static void ask_name(Reader *reader) {
+        redisReply *info = reader_ask(reader, REDIS_REPLY_STRING, "INFO server");
+        const char *at = strstr(info->str, "run_id:");
+
+        if (at)
+                (void) sscanf(at, "run_id:%40[0-9a-f]", reader->server);
+        freeReplyObject(info);
+}
+
 void reader_open(Reader *reader, const NearBench *near_bench, uint32_t pool) {
         *reader = (Reader){ .redis = redisConnect("127.0.0.1", near_bench->port) };
         if (!reader->redis || reader->redis->err)
@@ -37,6 +46,7 @@ void reader_open(Reader *reader, const NearBench *near_bench, uint32_t pool) {
                 return;
         near_check("pool", tslab_open(&reader->pool, near_bench->pools[pool], NULL));
         near_check("near cache", tslab_near_open(&reader->near, reader->pool, "near", NULL));
+        ask_name(reader);
 }
 
 void reader_close(Reader *reader) {
@@ -70,7 +80,7 @@ static size_t ask_value(Reader *reader, const char *key, void *buffer) {
 }
 
 size_t reader_get(Reader *reader, const char *key, void *buffer) {
-        tslab_handle claim = 0;
+        struct tslab_near_claim claim = {};
         ssize_t n = -ENOENT;
 
         if (reader->near)
@@ -78,9 +88,9 @@ size_t reader_get(Reader *reader, const char *key, void *buffer) {
         reader->n_hits += n >= 0;
         if (n == -ENOENT) {
                 n = (ssize_t) ask_value(reader, key, buffer);
-                if (claim)
-                        (void) tslab_near_fill(reader->near, key, strlen(key), claim, buffer, (size_t) n,
-                                               TSLAB_MAP_TTL_NONE);
+                if (claim.copy)
+                        (void) tslab_near_fill(reader->near, key, strlen(key), &claim, reader->server, buffer,
+                                               (size_t) n, TSLAB_MAP_TTL_NONE);
         }
         near_check(key, n);
         return (size_t) n;

@@ -23,6 +23,7 @@ typedef struct Reader {
         struct tslab *pool;
         struct tslab_near *near; /* NULL: none */
         redisContext *redis;
+        char server[41]; /* its run id */
         uint64_t n_hits;
 } Reader;
 

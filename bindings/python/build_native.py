@@ -189,9 +189,13 @@ struct tslab_near;
 int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *name,
                     const struct tslab_map_options *options);
 struct tslab_near *tslab_near_close(struct tslab_near *near);
-int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim, const void *value,
-                    size_t value_size, uint32_t ttl_ms);
-int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim);
+struct tslab_near_claim { tslab_handle copy, last, cover; uint32_t flags; ...; };
+int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, const struct tslab_near_claim *claim,
+                    const char *server, const void *value, size_t value_size, uint32_t ttl_ms);
+int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, const struct tslab_near_claim *claim);
+int tslab_near_keep_last(struct tslab_near *near);
+int tslab_near_last(struct tslab_near *near, const void *key, size_t key_size, void **ret_value, size_t *ret_size);
+void free(void *memory);
 int tslab_near_drop(struct tslab_near *near, const void *key, size_t key_size);
 
 void close_opened(struct tslab **opened);
@@ -199,7 +203,7 @@ void close_opened(struct tslab **opened);
 int enter_domain(struct tslab_domain *domain, bool *ret_entered);
 int leave_domain(struct tslab_domain *domain, bool *ret_left);
 
-struct near_found { ssize_t size; tslab_handle claim; };
+struct near_found { ssize_t size; struct tslab_near_claim claim; };
 struct near_found near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                            uint32_t wait_ms);
 
@@ -225,6 +229,7 @@ int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t 
 # return of the call and the store of a result in Python.
 builder.set_source('tslab._native', '''
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tslab.h>
@@ -250,7 +255,7 @@ static int leave_domain(struct tslab_domain *domain, bool *ret_left) {
         return r;
 }
 
-struct near_found { ssize_t size; tslab_handle claim; };
+struct near_found { ssize_t size; struct tslab_near_claim claim; };
 
 static struct near_found near_get(struct tslab_near *near, const void *key, size_t key_size, void *buffer,
                                   size_t buffer_size, uint32_t wait_ms) {

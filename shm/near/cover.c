@@ -26,13 +26,23 @@
 #include "shm/cache/lookup.h"
 #include "shm/map/leaf/leaf.h"
 
-void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t prefixes_size) {
+uint64_t shm_cover_server(const char *id) {
+        uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a: run ids are random, and their own hash */
+
+        for (; *id; id++)
+                hash = (hash ^ (uint8_t) *id) * UINT64_C(0x100000001b3);
+        return hash | 1;
+}
+
+void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t n_servers,
+                    uint32_t prefixes_size) {
         uint64_t seal = shm_leaf_seal(handle);
         const ShmCover cover = {
                 .magic = SHM_COVER_MAGIC,
                 .until = { .monotonic_ms = seal, .real_ms = seal },
                 .epoch = epoch,
-                .prefixes_size = prefixes_size,
+                .n_servers = (uint16_t) n_servers,
+                .prefixes_size = (uint16_t) prefixes_size,
         };
 
         /* A thread may still read here, for a cover that had this slot before. */
@@ -82,11 +92,12 @@ int shm_cover_set(const ShmArena *arena, uint64_t handle, ShmCoverTime *seen, co
 bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const void *key,
                        size_t key_size) {
         char prefixes[SHM_COVER_PREFIXES_MAX];
+        size_t at_prefixes = sizeof(*cover) + cover->n_servers * sizeof(uint64_t);
         uint32_t size = cover->prefixes_size, n;
 
         if (size == 0)
                 return true;
-        if (size > sizeof(prefixes) || shm_object_copy(arena, handle, sizeof(*cover), prefixes, size) != 0)
+        if (size > sizeof(prefixes) || shm_object_copy(arena, handle, at_prefixes, prefixes, size) != 0)
                 return false;
         prefixes[size - 1] = 0;
         for (uint32_t at = 0; at < size; at += n + 1) {
@@ -94,5 +105,21 @@ bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *c
                 if (n <= key_size && memcmp(&prefixes[at], key, n) == 0)
                         return true;
         }
+        return false;
+}
+
+bool shm_cover_has_server(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const char *id) {
+        uint64_t servers[SHM_COVER_SERVERS_MAX], server;
+        uint32_t n = cover->n_servers;
+
+        if (n == 0)
+                return true;
+        if (!id || n > SHM_COVER_SERVERS_MAX ||
+            shm_object_copy(arena, handle, sizeof(*cover), servers, n * sizeof(servers[0])) != 0)
+                return false;
+        server = shm_cover_server(id);
+        for (uint32_t i = 0; i < n; i++)
+                if (servers[i] == server)
+                        return true;
         return false;
 }

@@ -14,22 +14,31 @@
 
 #define SHM_COVER_MAGIC UINT64_C(0x7265766f63616873) /* "shacover" */
 #define SHM_COVER_PREFIXES_MAX 1024U
+#define SHM_COVER_SERVERS_MAX 128U
 
 typedef struct ShmCoverTime {
         uint64_t monotonic_ms, real_ms; /* 0: past */
 } ShmCoverTime;
 
-/* The prefixes of keys follow, each with its zero. If there are none, all keys are covered. */
+/*
+ * The numbers of the servers follow, whose answers may become copies; if there are none, answers of any server may.
+ * Then the prefixes of keys, each with its zero; if there are none, all keys are covered.
+ */
 typedef struct ShmCover {
         uint64_t magic;
         ShmCoverTime until; /* in the arena: sealed */
         uint32_t epoch;
-        uint32_t prefixes_size;
+        uint16_t n_servers;
+        uint16_t prefixes_size;
 } ShmCover;
 static_assert(sizeof(ShmCover) == 32, "arena format");
 
+/* The number of a server, from the name of its process (its run id). Never 0. */
+uint64_t shm_cover_server(const char *id);
+
 /* Fills an object that nobody knows of yet. It covers nothing at first. */
-void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t prefixes_size);
+void shm_cover_init(ShmCover *object, uint64_t handle, uint32_t epoch, uint32_t n_servers,
+                    uint32_t prefixes_size);
 
 /* -ENOENT: there is no such cover, or no longer. Call this before you read the copy that the cover is for. */
 int shm_cover_load(const ShmArena *arena, uint64_t handle, ShmCover *ret);
@@ -47,3 +56,6 @@ int shm_cover_set(const ShmArena *arena, uint64_t handle, ShmCoverTime *seen, co
 /* Whether a cover that was loaded has this key. */
 bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const void *key,
                        size_t key_size);
+
+/* Whether answers of that server may become copies. `id` NULL: it is not known which server answered. */
+bool shm_cover_has_server(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const char *id);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,7 +18,7 @@ typedef struct Fixture {
         struct tslab *pool;
         struct tslab_near *near, *other; /* that which gives the cover, and a program's */
         char buffer[64];
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 } Fixture;
 
 static int setup(void **state) {
@@ -45,8 +46,13 @@ static ssize_t get(Fixture *f, const char *key) {
         return tslab_near_get(f->other, key, strlen(key), f->buffer, sizeof(f->buffer), 0, &f->claim);
 }
 
-static int fill(Fixture *f, const char *key, tslab_handle claim, const char *value) {
-        return tslab_near_fill(f->other, key, strlen(key), claim, value, value ? strlen(value) : 0, 0);
+static int fill_by(Fixture *f, const char *server, const char *key, const char *value) {
+        return tslab_near_fill(f->other, key, strlen(key), &f->claim, server, value,
+                               value ? strlen(value) : 0, 0);
+}
+
+static int fill(Fixture *f, const char *key, const char *value) {
+        return fill_by(f, NULL, key, value);
 }
 
 static int cover_for(Fixture *f, int64_t ms) {
@@ -57,15 +63,26 @@ static int cover_for(Fixture *f, int64_t ms) {
 }
 
 static void cover(Fixture *f) {
-        assert_int_equal(tslab_near_begin(f->near, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(f->near, NULL), 0);
         assert_int_equal(cover_for(f, COVER_MS), 0);
+}
+
+static int begin(Fixture *f, const char *const *prefixes, size_t n_prefixes, const char *const *servers,
+                 size_t n_servers) {
+        const struct tslab_near_scope scope = { .size = sizeof(scope),
+                                                .prefixes = prefixes,
+                                                .n_prefixes = n_prefixes,
+                                                .servers = servers,
+                                                .n_servers = n_servers };
+
+        return tslab_near_begin(f->near, &scope);
 }
 
 /* A copy that programs read. */
 static void put_copy(Fixture *f, const char *key, const char *value) {
         assert_int_equal(get(f, key), -ENOENT);
-        assert_int_not_equal(f->claim, 0);
-        assert_int_equal(fill(f, key, f->claim, value), 0);
+        assert_int_not_equal(f->claim.copy, 0);
+        assert_int_equal(fill(f, key, value), 0);
         assert_int_equal(get(f, key), value ? (ssize_t) strlen(value) : -ENODATA);
 }
 
@@ -83,8 +100,8 @@ static void test_nothing_is_kept_without_a_cover(void **state) {
         Fixture *f = *state;
 
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(f->claim, 0);
-        assert_int_equal(fill(f, "a", 0, "one"), 0);
+        assert_int_equal(f->claim.copy, 0);
+        assert_int_equal(fill(f, "a", "one"), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
         assert_int_equal(cover_for(f, COVER_MS), -ESTALE);
 }
@@ -111,7 +128,8 @@ static void test_a_value_like_the_sign_of_absence(void **state) {
         cover(f);
         for (int i = 0; i < 2; i++) {
                 assert_int_equal(get(f, "a"), -ENOENT);
-                assert_int_equal(tslab_near_fill(f->other, "a", 1, f->claim, sign, sizeof(sign), 0), -EAGAIN);
+                assert_int_equal(tslab_near_fill(f->other, "a", 1, &f->claim, NULL, sign, sizeof(sign), 0),
+                                 -EAGAIN);
         }
 }
 
@@ -126,7 +144,7 @@ static void test_a_root_that_names_no_cover(void **state) {
         memset(object, 0x11, 64);
         assert_int_equal(tslab_root_set(f->pool, "near.near", root, handle), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(f->claim, 0);
+        assert_int_equal(f->claim.copy, 0);
 }
 
 static void test_an_answer_behind_a_change_is_refused(void **state) {
@@ -135,39 +153,37 @@ static void test_an_answer_behind_a_change_is_refused(void **state) {
         cover(f);
         assert_int_equal(get(f, "a"), -ENOENT);
         assert_int_equal(tslab_near_drop(f->near, "a", 1), 0);
-        assert_int_equal(fill(f, "a", f->claim, "old"), -EAGAIN);
+        assert_int_equal(fill(f, "a", "old"), -EAGAIN);
         put_copy(f, "a", "new");
 }
 
 static void test_one_program_asks(void **state) {
         Fixture *f = *state;
-        tslab_handle first;
+        struct tslab_near_claim first, none = {};
 
         cover(f);
         assert_int_equal(get(f, "a"), -ENOENT);
         first = f->claim;
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(f->claim, 0);
-        assert_int_equal(tslab_near_give_up(f->other, "a", 1, first), 0);
-        assert_int_equal(tslab_near_give_up(f->other, "a", 1, first), 0);
-        assert_int_equal(tslab_near_give_up(f->other, "a", 1, 0), 0);
+        assert_int_equal(f->claim.copy, 0);
+        assert_int_equal(tslab_near_give_up(f->other, "a", 1, &first), 0);
+        assert_int_equal(tslab_near_give_up(f->other, "a", 1, &first), 0);
+        assert_int_equal(tslab_near_give_up(f->other, "a", 1, &none), 0);
         put_copy(f, "a", "one");
 }
 
 /* A program that waits for another one's answer finds it, and does not ask. */
 static void test_one_answer_for_all(void **state) {
         Fixture *f = *state;
-        tslab_handle claim;
         int status;
         pid_t pid;
 
         cover(f);
         assert_int_equal(get(f, "a"), -ENOENT);
-        claim = f->claim;
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-                _exit(usleep(50000) || fill(f, "a", claim, "one"));
+                _exit(usleep(50000) || fill(f, "a", "one"));
         assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, sizeof(f->buffer), COVER_MS, &f->claim),
                          3);
         assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -195,7 +211,7 @@ static void test_begin_in_a_full_pool(void **state) {
                 while (tslab_alloc(f->pool, size, TSLAB_EPOCH_CURRENT, &handle, &object) == 0)
                         ;
         for (int i = 0; i < 100; i++)
-                assert_int_equal(tslab_near_begin(f->near, NULL, 0), -ENOMEM);
+                assert_int_equal(tslab_near_begin(f->near, NULL), -ENOMEM);
 }
 
 static unsigned n_reserved(struct tslab *pool) {
@@ -223,13 +239,13 @@ static void test_begin_in_a_full_pool_beside_control_work(void **state) {
                 _exit(0);
         }
         for (; waitpid(pid, NULL, WNOHANG) == 0; n++) {
-                r = tslab_near_begin(f->near, NULL, 0);
+                r = tslab_near_begin(f->near, NULL);
                 n_busy += r == -EBUSY;
                 assert_true(r == -ENOMEM || r == -EBUSY);
                 assert_true(n_reserved(f->pool) <= before + 1);
         }
         print_message("%u of %u were busy\n", n_busy, n);
-        assert_int_equal(tslab_near_begin(f->near, NULL, 0), -ENOMEM);
+        assert_int_equal(tslab_near_begin(f->near, NULL), -ENOMEM);
         assert_int_equal(n_reserved(f->pool), before);
 }
 
@@ -246,14 +262,14 @@ static void test_end_after_the_epoch_was_revoked(void **state) {
                         break;
         assert_int_equal(other & 0xff, epoch & 0xff);
         assert_int_equal(tslab_near_end(f->near), 0);
-        assert_int_equal(tslab_alloc(f->pool, 64, other, &f->claim, NULL), 0);
+        assert_int_equal(tslab_alloc(f->pool, 64, other, &f->claim.copy, NULL), 0);
         cover(f);
         put_copy(f, "a", "one");
 }
 
 static void test_end_revokes_copies_and_claims(void **state) {
         Fixture *f = *state;
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         cover(f);
         put_copy(f, "a", "one");
@@ -262,9 +278,10 @@ static void test_end_revokes_copies_and_claims(void **state) {
         assert_int_equal(tslab_near_end(f->near), 0);
         assert_int_equal(tslab_near_end(f->near), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(f->claim, 0);
+        assert_int_equal(f->claim.copy, 0);
         cover(f);
-        assert_int_equal(fill(f, "b", claim, "old"), -EAGAIN);
+        f->claim = claim;
+        assert_int_equal(fill(f, "b", "old"), -EAGAIN);
         put_copy(f, "a", "two");
         put_copy(f, "b", "two");
 }
@@ -291,7 +308,7 @@ static void test_a_cover_that_is_nearly_over(void **state) {
         put_copy(f, "a", "one");
         assert_int_equal(cover_for(f, 20), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(f->claim, 0);
+        assert_int_equal(f->claim.copy, 0);
 }
 
 static void test_a_cover_that_comes_late(void **state) {
@@ -301,7 +318,7 @@ static void test_a_cover_that_comes_late(void **state) {
         put_copy(f, "a", "one");
         assert_int_equal(cover_for(f, -1), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
-        assert_int_equal(f->claim, 0);
+        assert_int_equal(f->claim.copy, 0);
         assert_int_equal(tslab_near_cover(f->near, 1), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
 }
@@ -310,7 +327,8 @@ static void test_a_cover_that_comes_late(void **state) {
 static void test_a_claim_of_an_earlier_epoch_fills_no_later_one(void **state) {
         Fixture *f = *state;
         struct tslab_near *next;
-        tslab_handle first, claim;
+        struct tslab_near_claim claim;
+        tslab_handle first;
 
         cover(f);
         assert_int_equal(get(f, "a"), -ENOENT);
@@ -321,9 +339,10 @@ static void test_a_claim_of_an_earlier_epoch_fills_no_later_one(void **state) {
         assert_null(tslab_near_close(f->other));
         f->other = next;
         assert_int_equal(tslab_near_open(&next, f->pool, "near", NULL), 0);
-        assert_int_equal(tslab_near_begin(next, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(next, NULL), 0);
         assert_int_equal(tslab_near_cover(next, UINT64_MAX / 2000000), 0);
-        (void) fill(f, "a", claim, "old");
+        f->claim = claim;
+        (void) fill(f, "a", "old");
         assert_int_equal(get(f, "a"), -ENOENT);
         assert_null(tslab_near_close(next));
 }
@@ -366,7 +385,7 @@ static void test_an_operator_closes_the_epoch(void **state) {
                 put_copy(f, "a", "one");
                 assert_int_equal(get(f, "b"), -ENOENT);
                 assert_int_equal(tslab_epoch_close(f->pool, leased_epoch(f), flags), 0);
-                assert_int_equal(fill(f, "b", f->claim, "one"), -EAGAIN);
+                assert_int_equal(fill(f, "b", "one"), -EAGAIN);
                 assert_int_equal(cover_for(f, COVER_MS), -ESTALE);
                 assert_int_equal(tslab_near_end(f->near), 0);
                 assert_int_equal(get(f, "a"), -ENOENT);
@@ -380,8 +399,8 @@ static void test_prefixes(void **state) {
 
         memset(large, 'x', sizeof(large));
         large[sizeof(large) - 1] = 0;
-        assert_int_equal(tslab_near_begin(f->near, too_large, 2), -E2BIG);
-        assert_int_equal(tslab_near_begin(f->near, prefixes, 2), 0);
+        assert_int_equal(begin(f, too_large, 2, NULL, 0), -E2BIG);
+        assert_int_equal(begin(f, prefixes, 2, NULL, 0), 0);
         assert_int_equal(cover_for(f, COVER_MS), 0);
         put_copy(f, "p:", "one");
         put_copy(f, "p:a", "one");
@@ -389,7 +408,201 @@ static void test_prefixes(void **state) {
         for (const char *const *key = (const char *const[]){ "p", "q", "", "xp:", "qp:", NULL }; *key;
              key++) {
                 assert_int_equal(get(f, *key), -ENOENT);
-                assert_int_equal(f->claim, 0);
+                assert_int_equal(f->claim.copy, 0);
+        }
+}
+
+/* Only servers that are heard fill copies. */
+static void test_servers(void **state) {
+        const char *servers[] = { "first", "second" }, *prefixes[] = { "a", "b" };
+        const char *many[TSLAB_NEAR_SERVERS_MAX + 1];
+        struct tslab_near_scope scope = { .size = 1 };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i <= TSLAB_NEAR_SERVERS_MAX; i++)
+                many[i] = "x";
+        assert_int_equal(tslab_near_begin(f->near, &scope), -EINVAL);
+        assert_int_equal(begin(f, NULL, 0, many, TSLAB_NEAR_SERVERS_MAX + 1), -E2BIG);
+        assert_int_equal(begin(f, prefixes, 2, servers, 2), 0);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
+        for (size_t i = 0; i < 4; i++) {
+                assert_int_equal(get(f, "a"), -ENOENT);
+                assert_int_not_equal(f->claim.copy, 0);
+                assert_int_equal(fill_by(f, (const char *[]){ NULL, "", "third", "firs" }[i], "a", "old"),
+                                 -EREMCHG);
+        }
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_int_equal(fill_by(f, "second", "a", "one"), 0);
+        assert_int_equal(get(f, "a"), 3);
+        assert_int_equal(get(f, "b"), -ENOENT);
+        assert_int_equal(fill_by(f, "first", "b", NULL), 0);
+        assert_int_equal(get(f, "b"), -ENODATA);
+        assert_int_equal(get(f, "c"), -ENOENT);
+        assert_int_equal(f->claim.copy, 0);
+}
+
+static void expect_last(Fixture *f, const char *key, const char *value) {
+        size_t size;
+        void *found;
+        int r;
+
+        r = tslab_near_last(f->other, key, strlen(key), &found, &size);
+        assert_int_equal(r, value ? 0 : -ENOENT);
+        if (r)
+                return;
+        assert_int_equal(size, strlen(value));
+        assert_string_equal(found, value);
+        free(found);
+}
+
+/* The copy goes, and the last value stays. */
+static void evict(Fixture *f, const char *key) {
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_map_open(&map, f->pool, "near", NULL), 0);
+        (void) tslab_map_delete(map, key, strlen(key));
+        assert_null(tslab_map_close(map));
+}
+
+static void test_last_values(void **state) {
+        Fixture *f = *state;
+
+        cover(f);
+        put_copy(f, "before", "one");
+        expect_last(f, "before", NULL);
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        put_copy(f, "a", "one");
+        put_copy(f, "empty", "");
+        put_copy(f, "absent", NULL);
+        for (int i = 0; i < 2; i++) { /* covered, and not */
+                expect_last(f, "a", "one");
+                expect_last(f, "empty", "");
+                expect_last(f, "absent", NULL);
+                expect_last(f, "before", NULL);
+                assert_int_equal(tslab_near_end(f->near), 0);
+        }
+}
+
+/* The giver has not opened the map of last values, and opened the near cache before that was made. */
+static void test_a_change_drops_the_last_value(void **state) {
+        Fixture *f = *state;
+
+        cover(f);
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        put_copy(f, "a", "one");
+        put_copy(f, "b", "one");
+        assert_int_equal(tslab_near_drop(f->near, "a", 1), 0);
+        expect_last(f, "a", NULL);
+        assert_int_equal(tslab_near_end(f->near), 0);
+        assert_int_equal(tslab_near_drop(f->near, "b", 1), 0); /* heard, although nothing is covered */
+        expect_last(f, "b", NULL);
+}
+
+/* The change came between the question and the answer, which was another server's, or came when nothing was covered. */
+static void test_an_old_answer_is_no_last_value(void **state) {
+        const char *servers[] = { "new" };
+        Fixture *f = *state;
+
+        assert_int_equal(begin(f, NULL, 0, servers, 1), 0);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        for (int i = 0; i < 2; i++) { /* without a last value, and with one */
+                evict(f, "a");
+                assert_int_equal(get(f, "a"), -ENOENT);
+                assert_int_equal(tslab_near_drop(f->near, "a", 1), 0);
+                assert_int_equal(fill_by(f, "new", "a", "old"), -EAGAIN);
+                expect_last(f, "a", NULL);
+                assert_int_equal(get(f, "a"), -ENOENT);
+                assert_int_equal(fill_by(f, "old", "a", "old"), -EREMCHG);
+                expect_last(f, "a", NULL);
+                assert_int_equal(get(f, "a"), -ENOENT);
+                assert_int_equal(fill_by(f, "new", "a", "one"), 0);
+                expect_last(f, "a", "one");
+        }
+        assert_int_equal(get(f, "b"), -ENOENT);
+        assert_int_equal(tslab_near_end(f->near), 0);
+        assert_int_equal(fill_by(f, "old", "b", "old"), -EAGAIN);
+        expect_last(f, "b", NULL);
+}
+
+/* Answers without a claim. */
+static void test_another_answer_ends_the_last_value(void **state) {
+        Fixture *f = *state;
+
+        cover(f);
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        put_copy(f, "a", "one");
+        put_copy(f, "b", "one");
+        assert_int_equal(tslab_near_end(f->near), 0);
+        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_int_equal(fill(f, "a", "one"), 0);
+        expect_last(f, "a", "one");
+        assert_int_equal(fill(f, "a", "two"), 0);
+        expect_last(f, "a", NULL);
+        assert_int_equal(get(f, "b"), -ENOENT);
+        assert_int_equal(fill(f, "b", NULL), 0);
+        expect_last(f, "b", NULL);
+}
+
+/* The engine gave no answer, so the value that was there stays, and others may ask. */
+static void test_a_question_without_an_answer_leaves_the_last_value(void **state) {
+        Fixture *f = *state;
+
+        cover(f);
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        put_copy(f, "a", "one");
+        assert_int_equal(tslab_near_cover(f->near, 0), 0);
+        assert_int_equal(cover_for(f, COVER_MS), 0);
+        for (const char *const *key = (const char *const[]){ "a", "new", NULL }; *key; key++) {
+                evict(f, *key);
+                assert_int_equal(get(f, *key), -ENOENT);
+                assert_int_not_equal(f->claim.copy, 0);
+                assert_int_equal(tslab_near_give_up(f->other, *key, strlen(*key), &f->claim), 0);
+                expect_last(f, *key, (*key)[0] == 'a' ? "one" : NULL);
+        }
+        put_copy(f, "new", "two");
+        expect_last(f, "new", "two");
+}
+
+/* Once changes are heard again, or all keys have changed, values from before count no more. */
+static void test_last_values_end_with_the_next_cover(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(tslab_near_keep_last(f->other), 0);
+        cover(f);
+        put_copy(f, "a", "one");
+        assert_int_equal(tslab_near_end(f->near), 0);
+        expect_last(f, "a", "one");
+        cover(f);
+        expect_last(f, "a", NULL);
+        put_copy(f, "a", "two");
+        expect_last(f, "a", "two");
+        assert_int_equal(tslab_near_flush(f->near), 0);
+        expect_last(f, "a", NULL);
+        assert_int_equal(tslab_near_flush(f->near), 0);
+        cover(f);
+        put_copy(f, "a", "three");
+        assert_int_equal(tslab_near_end(f->near), 0);
+        expect_last(f, "a", "three");
+        assert_int_equal(tslab_near_flush(f->near), 0);
+        expect_last(f, "a", NULL);
+        cover(f);
+        assert_int_equal(tslab_near_flush(f->other), -EBUSY);
+}
+
+static void test_names_of_last_values(void **state) {
+        struct tslab_near *near;
+        Fixture *f = *state;
+        char name[43];
+
+        for (size_t size = 37; size <= 42; size++) {
+                memset(name, 'n', size);
+                name[size] = 0;
+                assert_int_equal(tslab_near_open(&near, f->pool, name, NULL), 0);
+                assert_int_equal(tslab_near_keep_last(near), size > 38 ? -EINVAL : 0);
+                assert_int_equal(tslab_near_drop(near, "a", 1), 0);
+                assert_null(tslab_near_close(near));
         }
 }
 
@@ -401,10 +614,10 @@ static void test_a_lifetime_counts_from_the_claim(void **state) {
         cover(f);
         assert_int_equal(get(f, "a"), -ENOENT);
         usleep(80000);
-        assert_int_equal(tslab_near_fill(f->other, "a", 1, f->claim, "old", 3, 50), -EAGAIN);
+        assert_int_equal(tslab_near_fill(f->other, "a", 1, &f->claim, NULL, "old", 3, 50), -EAGAIN);
         assert_int_equal(get(f, "a"), -ENOENT);
         usleep(80000);
-        assert_int_equal(tslab_near_fill(f->other, "a", 1, f->claim, "new", 3, COVER_MS), 0);
+        assert_int_equal(tslab_near_fill(f->other, "a", 1, &f->claim, NULL, "new", 3, COVER_MS), 0);
         assert_int_equal(tslab_map_open(&map, f->pool, "near", NULL), 0);
         assert_int_equal(tslab_map_get_with(map, "a", 1, f->buffer, sizeof(f->buffer), &info), 3);
         assert_in_range(info.ttl_left_ms, 1, COVER_MS - 60);
@@ -425,7 +638,8 @@ static void test_copies_make_room(void **state) {
                                 tslab_near_get(f->other, name, 2, f->buffer, sizeof(f->buffer), 0, &f->claim),
                                 -ENOENT);
                         assert_int_equal(
-                                tslab_near_fill(f->other, name, 2, f->claim, value, sizeof(value), 0), 0);
+                                tslab_near_fill(f->other, name, 2, &f->claim, NULL, value, sizeof(value), 0),
+                                0);
                 }
 }
 
@@ -453,7 +667,7 @@ static int move_as_child(void *userdata) {
         Fixture *f = userdata;
 
         return cover_for(f, 0) != -ESTALE || tslab_near_end(f->near) != 0 ||
-               tslab_near_begin(f->near, NULL, 0) != -EBUSY;
+               tslab_near_begin(f->near, NULL) != -EBUSY;
 }
 
 /* Its parent gives the cover, so a child neither ends nor moves it. */
@@ -473,7 +687,7 @@ static void test_a_child_covers_after_its_parent(void **state) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-                _exit(read(begun[0], &byte, 1) != 1 || tslab_near_begin(f->near, NULL, 0) != 0 ||
+                _exit(read(begun[0], &byte, 1) != 1 || tslab_near_begin(f->near, NULL) != 0 ||
                       cover_for(f, COVER_MS) != 0 || tslab_near_end(f->near) != 0);
         assert_int_equal(tslab_near_end(f->near), 0);
         assert_int_equal(write(begun[1], "x", 1), 1);
@@ -490,16 +704,18 @@ static void test_keys(void **state) {
         cover(f);
         put_copy(f, "", "one");
         assert_int_equal(tslab_near_get(f->other, "a\0b", 3, f->buffer, 64, 0, &f->claim), -ENOENT);
-        assert_int_equal(tslab_near_fill(f->other, "a\0b", 3, f->claim, "two", 3, 0), 0);
+        assert_int_equal(tslab_near_fill(f->other, "a\0b", 3, &f->claim, NULL, "two", 3, 0), 0);
         assert_int_equal(get(f, "a"), -ENOENT);
         for (size_t size = 3900; size <= sizeof(large); size += size < 4200 ? 1 : 6580) {
                 ssize_t n = tslab_near_get(f->other, large, size, f->buffer, 64, 0, &f->claim);
 
                 assert_int_equal(n, -ENOENT);
-                if (f->claim != 0)
-                        assert_int_equal(tslab_near_fill(f->other, large, size, f->claim, "v", 1, 0), 0);
+                if (f->claim.copy != 0)
+                        assert_int_equal(tslab_near_fill(f->other, large, size, &f->claim, NULL, "v", 1, 0),
+                                         0);
                 assert_int_equal(tslab_near_drop(f->near, large, size), 0);
-                assert_true(tslab_near_fill(f->other, large, size, UINT64_MAX, "v", 1, 0) < 0);
+                f->claim.copy = UINT64_MAX;
+                assert_true(tslab_near_fill(f->other, large, size, &f->claim, NULL, "v", 1, 0) < 0);
         }
 }
 
@@ -507,10 +723,10 @@ static void test_one_gives_the_cover(void **state) {
         Fixture *f = *state;
 
         cover(f);
-        assert_int_equal(tslab_near_begin(f->near, NULL, 0), -EALREADY);
-        assert_int_equal(tslab_near_begin(f->other, NULL, 0), -EBUSY);
+        assert_int_equal(tslab_near_begin(f->near, NULL), -EALREADY);
+        assert_int_equal(tslab_near_begin(f->other, NULL), -EBUSY);
         f->near = tslab_near_close(f->near);
-        assert_int_equal(tslab_near_begin(f->other, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(f->other, NULL), 0);
 }
 
 static void test_names(void **state) {
@@ -523,14 +739,14 @@ static void test_names(void **state) {
         assert_int_equal(tslab_near_open(&near, f->pool, name, NULL), -EINVAL);
         name[42] = 0;
         assert_int_equal(tslab_near_open(&near, f->pool, name, NULL), 0);
-        assert_int_equal(tslab_near_begin(near, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(near, NULL), 0);
         assert_null(tslab_near_close(near));
         assert_int_equal(tslab_near_open(&near, f->pool, "\x01\xff", NULL), -EINVAL);
         for (unsigned i = 0; i < 20; i++) /* the label has 12 of these, and no half */
                 memcpy(&name[1 + 2 * i], "\xc3\xa9", 2);
         name[41] = 0;
         assert_int_equal(tslab_near_open(&near, f->pool, name, NULL), 0);
-        assert_int_equal(tslab_near_begin(near, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(near, NULL), 0);
         assert_null(tslab_near_close(near));
         assert_null(tslab_near_close(NULL));
 }
@@ -540,13 +756,13 @@ static atomic_bool reader_ends;
 static void *read_on(void *userdata) {
         Fixture *f = userdata;
         char buffer[8];
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         while (!reader_ends) {
                 ssize_t n = tslab_near_get(f->other, "k", 1, buffer, sizeof(buffer), 0, &claim);
 
                 if (n == -ENOENT)
-                        (void) tslab_near_fill(f->other, "k", 1, claim, "v", 1, 0);
+                        (void) tslab_near_fill(f->other, "k", 1, &claim, NULL, "v", 1, 0);
         }
         return NULL;
 }
@@ -561,8 +777,8 @@ static void test_fill_after_close(void **state) {
         reader_ends = false;
         assert_int_equal(pthread_create(&reader, NULL, read_on, f), 0);
         f->pool = tslab_close(f->pool);
-        assert_int_equal(fill(f, "a", f->claim, "1"), -EBADF);
-        assert_int_equal(fill(f, "a", f->claim, NULL), -EBADF);
+        assert_int_equal(fill(f, "a", "1"), -EBADF);
+        assert_int_equal(fill(f, "a", NULL), -EBADF);
         assert_int_equal(get(f, "a"), -ENOENT);
         reader_ends = true;
         assert_int_equal(pthread_join(reader, NULL), 0);
@@ -578,7 +794,7 @@ static void test_covers_beside_reader(void **state) {
         assert_int_equal(pthread_create(&reader, NULL, read_on, f), 0);
         for (int i = 0; i < 300; i++) {
                 /* -EBUSY: the reader gives memory back, as a call of a private pool does now and then */
-                while ((r = tslab_near_begin(f->near, NULL, 0)) == -EBUSY)
+                while ((r = tslab_near_begin(f->near, NULL)) == -EBUSY)
                         (void) usleep(100);
                 assert_int_equal(r, 0);
                 assert_int_equal(cover_for(f, COVER_MS), 0);
@@ -614,6 +830,15 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_large_copy_of_another_epoch, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_an_operator_closes_the_epoch, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_prefixes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_servers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_last_values, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_change_drops_the_last_value, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_an_old_answer_is_no_last_value, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_another_answer_ends_the_last_value, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_question_without_an_answer_leaves_the_last_value,
+                                                setup, teardown),
+                cmocka_unit_test_setup_teardown(test_last_values_end_with_the_next_cover, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_names_of_last_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_lifetime_counts_from_the_claim, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_copies_make_room, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_child_leaves_the_cover, setup, teardown),

@@ -37,7 +37,7 @@ typedef struct Run {
         struct tslab *pool;
         struct tslab_near *giver, *program; /* the first is the child's */
         uint64_t until_usec; /* as far as the child ever covers */
-        tslab_handle claim; /* that of the key b */
+        struct tslab_near_claim claim; /* that of the key b */
         char buffer[64];
         unsigned n_steps;
 } Run;
@@ -58,7 +58,7 @@ static int enter_nothing(World *world) {
 }
 
 static int run_begin(World *world) {
-        return tslab_near_begin(run.giver, NULL, 0);
+        return tslab_near_begin(run.giver, NULL);
 }
 
 static int enter_cover(World *world) {
@@ -94,16 +94,16 @@ static const struct {
 
 /* ---- in a program */
 
-static ssize_t get(const char *key, tslab_handle *ret_claim) {
+static ssize_t get(const char *key, struct tslab_near_claim *ret_claim) {
         return tslab_near_get(run.program, key, 1, run.buffer, sizeof(run.buffer), 0, ret_claim);
 }
 
 static void put_copy(const char *value) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         assert_int_equal(get("a", &claim), -ENOENT);
-        assert_int_not_equal(claim, 0);
-        assert_int_equal(tslab_near_fill(run.program, "a", 1, claim, value, strlen(value), 0), 0);
+        assert_int_not_equal(claim.copy, 0);
+        assert_int_equal(tslab_near_fill(run.program, "a", 1, &claim, NULL, value, strlen(value), 0), 0);
         assert_int_equal(get("a", &claim), strlen(value));
 }
 
@@ -147,7 +147,7 @@ static void begin_case(void) {
                 return;
         put_copy("old");
         assert_int_equal(get("b", &run.claim), -ENOENT);
-        assert_int_not_equal(run.claim, 0);
+        assert_int_not_equal(run.claim.copy, 0);
 }
 
 /* False: the call is over. */
@@ -172,19 +172,20 @@ static void end_case(void) {
 
 /* The child is dead: its copies go with it, and its place is free. */
 static void expect_new_beginning(void) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         expect_bound();
         assert_true(tslab_reap(run.pool) >= 0);
         assert_int_equal(get("a", &claim), -ENOENT);
-        assert_int_equal(claim, 0);
-        if (run.claim)
-                assert_int_equal(tslab_near_fill(run.program, "b", 1, run.claim, "old", 3, 0), -EAGAIN);
-        assert_int_equal(tslab_near_begin(run.giver, NULL, 0), 0);
+        assert_int_equal(claim.copy, 0);
+        if (run.claim.copy)
+                assert_int_equal(tslab_near_fill(run.program, "b", 1, &run.claim, NULL, "old", 3, 0),
+                                 -EAGAIN);
+        assert_int_equal(tslab_near_begin(run.giver, NULL), 0);
         assert_int_equal(tslab_near_cover(run.giver, run.until_usec), 0);
         put_copy("new");
         assert_int_equal(get("b", &claim), -ENOENT);
-        assert_int_not_equal(claim, 0);
+        assert_int_not_equal(claim.copy, 0);
         expect_clean();
 }
 
@@ -198,20 +199,21 @@ static void kill_at(unsigned n) {
 
 /* The call has done all that it is for. */
 static void expect_done(void) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
         ssize_t n = get("a", &claim);
 
         assert_int_equal(run.trace.shared->result, 0);
         assert_int_equal(
                 n, run.operation->run == run_cover || run.operation->run == run_drop_claim ? 3 : -ENOENT);
-        assert_true((claim != 0) == (run.operation->run == run_drop_copy));
+        assert_true((claim.copy != 0) == (run.operation->run == run_drop_copy));
         if (run.operation->run == run_drop_claim || run.operation->run == run_end)
-                assert_int_equal(tslab_near_fill(run.program, "b", 1, run.claim, "old", 3, 0), -EAGAIN);
+                assert_int_equal(tslab_near_fill(run.program, "b", 1, &run.claim, NULL, "old", 3, 0),
+                                 -EAGAIN);
         expect_bound();
 }
 
 static void stop_at(unsigned n) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
 
         begin_case();
         if (step_to(n)) {
@@ -263,7 +265,7 @@ static int begin_beside(unsigned n_moments, unsigned n_instructions) {
         if (step_to(n_moments))
                 for (unsigned i = 0; i < n_instructions && trace_step(&run.trace); i++)
                         ;
-        other = tslab_near_begin(run.program, NULL, 0);
+        other = tslab_near_begin(run.program, NULL);
         trace_finish(&run.trace);
         assert_true(other == 0 || other == -EBUSY);
         assert_int_equal(run.trace.shared->result, other == 0 ? -EBUSY : 0);
@@ -290,11 +292,11 @@ static void test_two_begin(void **state) {
 
 static int enter_fill(World *world) {
         (void) tslab_near_get(run.giver, "b", 1, run.buffer, sizeof(run.buffer), 0, &run.claim);
-        return run.claim != 0 ? 0 : -EAGAIN;
+        return run.claim.copy != 0 ? 0 : -EAGAIN;
 }
 
 static int run_fill(World *world) {
-        return tslab_near_fill(run.giver, "b", 1, run.claim, "old", 3, 0);
+        return tslab_near_fill(run.giver, "b", 1, &run.claim, NULL, "old", 3, 0);
 }
 
 /* The child's era cannot end while it is inside an operation. */
@@ -308,7 +310,7 @@ static bool is_inside(void) {
 }
 
 static void begin_cover(void) {
-        assert_int_equal(tslab_near_begin(run.program, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(run.program, NULL), 0);
         assert_int_equal(tslab_near_cover(run.program, run.until_usec), 0);
 }
 
@@ -317,7 +319,7 @@ static void begin_cover(void) {
  * False: the fill takes fewer instructions.
  */
 static bool fill_past(unsigned n_instructions, bool in_next_era) {
-        tslab_handle claim;
+        struct tslab_near_claim claim;
         bool there = true;
         int r;
 
@@ -338,7 +340,7 @@ static bool fill_past(unsigned n_instructions, bool in_next_era) {
                 if (!in_next_era)
                         begin_cover();
                 assert_int_equal(get("b", &claim), -ENOENT);
-                assert_int_not_equal(claim, 0);
+                assert_int_not_equal(claim.copy, 0);
         }
         trace_kill(&run.trace);
         assert_true(tslab_reap(run.pool) >= 0);

@@ -146,24 +146,24 @@ static int cover(struct tslab_near *near) {
 static void test_clock_set_near(void **state) {
         struct tslab *pool = small_daemon_open(*state, 0);
         struct tslab_near *near;
-        tslab_handle claim;
+        struct tslab_near_claim claim;
         char buffer[8];
 
         wall_ahead = 0;
         assert_int_equal(tslab_near_open(&near, pool, "near", NULL), 0);
-        assert_int_equal(tslab_near_begin(near, NULL, 0), 0);
+        assert_int_equal(tslab_near_begin(near, NULL), 0);
         assert_int_equal(cover(near), 0);
         assert_int_equal(tslab_near_get(near, "k", 1, buffer, sizeof(buffer), 0, &claim), -ENOENT);
-        assert_int_equal(tslab_near_fill(near, "k", 1, claim, "v", 1, 0), 0);
+        assert_int_equal(tslab_near_fill(near, "k", 1, &claim, NULL, "v", 1, 0), 0);
 
         wall_ahead = YEAR;
         assert_int_equal(tslab_near_get(near, "k", 1, buffer, sizeof(buffer), 0, &claim), -ENOENT);
-        assert_true(claim == 0);
+        assert_true(claim.copy == 0);
         assert_int_equal(cover(near), 0);
         assert_int_equal(tslab_near_get(near, "k", 1, buffer, sizeof(buffer), 0, &claim), 1);
         wall_ahead = -20 * YEAR;
         WAIT_FOR(tslab_near_get(near, "k", 1, buffer, sizeof(buffer), 0, &claim) == -ENOENT);
-        assert_true(claim == 0);
+        assert_true(claim.copy == 0);
         assert_null(tslab_near_close(near));
         assert_null(tslab_close(pool));
 }

@@ -1637,9 +1637,9 @@ FAULTS = [
         ShmCoverTime time = now_coarse();
 '''),
     ('near: a fill in an era that is over', 'meson:crash-near/test_cover_ends_as_a_process_fills', 'libclient/near.c',
-     'if (r == -ESTALE || ', 'if ('),
+     'return r == -ESTALE || r', 'return r'),
     ('near: a fill in an epoch that was revoked', 'meson:crash-near/test_cover_ends_as_a_process_fills', 'libclient/near.c',
-     'r == -ESTALE || r == -ESHUTDOWN', 'r == -ESTALE'),
+     'r == -ESTALE || r == -ESHUTDOWN ?', 'r == -ESTALE ?'),
     ('near: the epoch is revoked before the cover ends', 'meson:crash-near/test_giver_dies_or_stands_still',
      'libclient/near.c',
      '(void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);', '(void) past;'),

@@ -6,7 +6,9 @@ redis-py 4.3's RedisCluster goes on asking a primary that is no more.
 import time
 
 import redis
+from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, ResponseError, TimeoutError
+from redis.retry import Retry
 
 SECONDS = 0.3       # for one answer
 TRIES = 4
@@ -24,6 +26,11 @@ class Pipeline:
 
     def execute(self):
         return [self.engine.call(command[1], *command) for command in self.commands]
+
+
+class Node:
+    def __init__(self, client):
+        self.redis_connection = client
 
 
 class Engine:
@@ -46,6 +53,12 @@ class Engine:
     def pipeline(self, transaction=False):
         return Pipeline(self)
 
+    def get_node_from_key(self, key):
+        """As redis-py's RedisCluster has it; pipeline() is for what comes back from there."""
+        self.n += 1
+        self.look_for_servers()
+        return Node(self.link(self.places.get(key) or self.ports[self.n % len(self.ports)]))
+
     def port_after(self, port):
         return self.ports[(self.ports.index(port) + 1) % len(self.ports) if port in self.ports else 0]
 
@@ -53,7 +66,7 @@ class Engine:
         if port not in self.ports:
             raise ConnectionError(f'server {port} is not to be asked')
         if port not in self.links:
-            self.links[port] = redis.Redis('127.0.0.1', port, single_connection_client=True,
+            self.links[port] = redis.Redis('127.0.0.1', port, retry=Retry(NoBackoff(), 0),
                                            socket_timeout=self.seconds, socket_connect_timeout=self.seconds)
         return self.links[port]
 

@@ -23,17 +23,10 @@ TRIES = 3       # a race may go well
 # The name, the test, of test-history.py where no other file is named, the source, old and new text.
 FAULTS = [
     ('changes are not dropped', 'AloneTest.test_nothing_happens', 'tracker.c',
-     '''        if (!tracker->is_begun)
-                return;
-        if (!key) {''', '''        if (key || !tracker->is_begun)
-                return;
-        if (!key) {'''),
+     'r = tslab_near_drop(tracker->near, key, size);', 'r = 0;'),
     ('a flush of all keys is overheard', 'AloneTest.test_flushall', 'tracker.c',
-     '''        if (!tracker->is_begun)
-                return;
-        if (!key) {''', '''        if (!key || !tracker->is_begun)
-                return;
-        if (!key) {'''),
+     '''                flush_all(tracker);
+                return;''', '                return;'),
     ('copies stay when a connection is lost', 'AloneTest.test_cut_connections', 'tracker.c',
      '''        end_cover(tracker);
         free_primaries(tracker);''', '''        free_primaries(tracker);'''),
@@ -52,8 +45,14 @@ FAULTS = [
      'return topology_is_primary(reply) ? NULL : "this server is a replica now";', 'return NULL;'),
     ('slots that move to a server without any are not noticed', 'ClusterChangeTest.test_slots_move_to_a_server_that_has_none',
      'primary.c', 'if (topology_moves_out(primary->topology, reply->str))', 'if (0)'),
-    ('a primary that comes back is not noticed', 'ClusterTest.test_an_old_primary_answers_as_it_wakes', 'primary.c',
-     'if (!is_first && strays != primary->strays)', 'if (0)'),
+    ('answers of any server become copies', 'AddressTest.test_old_connections', 'tracker.c',
+     '.n_servers = tracker->n,', '.n_servers = 0,'),
+    ('nobody looks whether the address leads elsewhere', 'AddressTest.test_the_address_moves', 'primary.c',
+     'return !primary->topology && !primary->is_named;', 'return false;'),
+    ('Sentinel is asked once', 'SentinelTest.test_failover', 'sentinel.c',
+     '''        else if (sentinel->asked_usec == 0)
+                send_question(sentinel);''', '''        else if (sentinel->asked_usec == 0)
+                return;'''),
     ('a pool that has been replaced is kept', 'trouble:CoverTest.test_another_arena', 'tracker.c',
      'if (tslab_stale(tracker->pool)) {', 'if (0) {'),
     ('a server that does not name the primaries is waited for', 'trouble:HostileTest.test_silence', 'tracker.c',

@@ -70,9 +70,9 @@ def is_kept(cache, keys):
 class Near:
     """tslab-near, whose messages go to a file."""
 
-    def __init__(self, daemon, ports, bound_ms):
+    def __init__(self, daemon, ports, bound_ms, *arguments):
         self.command = [TSLAB_NEAR, '--pool', daemon.socket, '--prefix', 'p:', '--bound', str(bound_ms), '--server',
-                        ','.join(f'127.0.0.1:{port}' for port in ports)]
+                        ','.join(f'127.0.0.1:{port}' for port in ports), *arguments]
         self.log = os.path.join(daemon.dir, 'near.log')
         self.start()
 

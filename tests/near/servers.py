@@ -53,6 +53,47 @@ class Redis:
         shutil.rmtree(self.dir)
 
 
+class Sentinel:
+    """Watches a primary on that port, by the name of main, with another one."""
+
+    def __init__(self, port):
+        self.port, self.dir = free_port(), tempfile.mkdtemp(prefix='tslab-near-')
+        path = os.path.join(self.dir, 'sentinel.conf')
+        with open(path, 'w') as file:
+            file.write(f'bind 127.0.0.1\nport {self.port}\ndir {self.dir}\nsentinel monitor main 127.0.0.1 {port} 1\n'
+                       'sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n')
+        self.process = subprocess.Popen(['redis-server', path, '--sentinel'], stdout=subprocess.DEVNULL)
+        wait_for(self.answers)
+
+    def answers(self):
+        try:
+            with self.client() as client:
+                return client.ping()
+        except redis.ConnectionError:
+            return False
+
+    def client(self):
+        return redis.Redis('127.0.0.1', self.port)
+
+    def n_others(self):
+        """Sentinels and replicas that it knows of."""
+        with self.client() as client:
+            state = client.sentinel_masters()['main']
+        return state['num-other-sentinels'], state['num-slaves']
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.end()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+            shutil.rmtree(self.dir)
+
+
 class Near:
     def __init__(self, daemon, server, *arguments):
         self.daemon, self.server, self.arguments = daemon, server, arguments

@@ -171,16 +171,16 @@ class NearTest(NearFixture):
         self.engine.set('p:a', b'old')
         known, _, claim = self.cache._look(b'p:a', 0)
         self.assertFalse(known)
-        self.assertNotEqual(claim, 0)
+        self.assertNotEqual(claim.claim.copy, 0)
         self.engine.set('p:a', b'new')
 
         def is_free():      # the server has told of the set(), and another program may ask
             other = self.cache._look(b'p:a', 0)[2]
             self.cache._give_up(b'p:a', other)
-            return other != 0
+            return other.claim.copy != 0
 
         wait_for(is_free)
-        self.assertFalse(self.cache._fill(b'p:a', claim, b'old', -1))
+        self.cache._fill(b'p:a', claim, self.engine.info('server')['run_id'].encode(), b'old', -1)
         self.assertEqual(self.cache.get('a'), b'new')
 
     def test_a_second_daemon_waits(self):
@@ -213,8 +213,8 @@ class BoundTest(NearFixture):
         self.assertEqual(self.cache.get('a'), b'one')
         self.redis.process.send_signal(signal.SIGSTOP)
         time.sleep(self.BOUND_MS / 1000 + 0.2)
-        claim_free = self.cache._look(b'p:a', 0)
-        self.assertEqual(claim_free, (False, None, 0))
+        known, value, claim = self.cache._look(b'p:a', 0)
+        self.assertEqual((known, value, claim.claim.copy, claim.claim.cover), (False, None, 0, 0))
         self.redis.process.send_signal(signal.SIGCONT)
         wait_for(self.is_covered)
         self.assertEqual(self.cache.get('a'), b'one')

@@ -557,6 +557,88 @@ class AwayStale(Away):
         self.assertIsNone(self.store.get('a'))
 
 
+class EndedElsewhere(Away):
+    """Another host ends or changes sessions, of which this host hears, or is away from the engine meanwhile. When the engine
+    goes away later, they do not come back."""
+
+    OPTIONS = AwayStale.OPTIONS
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.make_host()
+        for session in 'ended', 'changed', 'kept':
+            self.other.store.set(session, b'alice')
+            self.assertEqual(self.store.get(session), b'alice')
+        wait_for(lambda: all(map(self.host.is_covered, ('ended', 'changed', 'kept'))))
+
+    def change(self):
+        self.assertTrue(self.other.store.delete('ended'))
+        self.other.store.replace('changed', self.other.store.get_version('changed')[1], b'bob')
+
+    def wait_heard(self):
+        """This host's tslab-near has heard of all changes until now."""
+        self.redis.client().set('session:heard', 'yes')
+        self.store.get('heard')
+        self.redis.client().set('session:heard', 'no')
+        near = tslab.Map(self.store.pool, 'near')
+        wait_for(lambda: near.get(b'session:heard') != b'yes')
+
+    def read(self):
+        return [self.store.get(session) for session in ('ended', 'changed', 'kept')]
+
+    def away(self):
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+
+    def test_heard(self):
+        self.change()
+        self.wait_heard()
+        self.away()
+        self.assertEqual(self.read(), [None, None, b'alice'])
+
+    def test_one_question_without_an_answer(self):
+        """The engine is there: it is asked, or nothing is known."""
+        self.change()
+        self.wait_heard()
+        self.host.engine.connection_pool.connection_kwargs['socket_timeout'] = 0.2
+        self.host.engine.connection_pool.disconnect()
+        self.redis.client().execute_command('CLIENT', 'PAUSE', 400, 'ALL')
+        self.store.get('unknown')
+        self.assertIsNone(self.store.get('ended'))
+        self.assertNotEqual(self.store.get('changed'), b'alice')
+        wait_for(lambda: self.read() == [None, b'bob', b'alice'])
+
+    def test_all_keys_go(self):
+        self.redis.client().flushall()
+        self.wait_heard()
+        self.away()
+        self.assertEqual(self.read(), [None] * 3)
+
+    def test_the_near_daemon_was_away(self):
+        """Nothing is known of what happened meanwhile."""
+        self.host.near.kill()
+        self.change()
+        self.host.near.start()
+        wait_for(self.host.is_covered)
+        self.assertEqual(self.store.get('kept'), b'alice')
+        self.away()
+        self.assertEqual(self.read(), [None, None, b'alice'])
+
+    def test_nothing_was_read_since(self):
+        """The near daemon goes, and comes back, while the engine is away: the sessions are those from before."""
+        self.away()
+        self.host.near.kill()
+        self.host.near.start()
+        time.sleep(self.BOUND_MS / 1000)
+        self.assertEqual(self.read(), [b'alice'] * 3)
+
+    def test_a_change_of_this_host(self):
+        self.store.replace('kept', self.store.get_version('kept')[1], b'carol')
+        self.store.touch('changed')
+        self.away()
+        self.assertEqual(self.read(), [b'alice', b'alice', b'carol'])
+
+
 class Flask(Away):
     """Requests while something is away."""
 

@@ -8,19 +8,19 @@ import hashlib
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
-from tslab.errors import ChangedError, EngineError, Error
-from tslab.map import TTL_MAX, Claim, Map, ttl_ms
-from tslab.near import NearCache, _Answered, _bytes, _Opened
-from tslab.pool import EPOCH_CURRENT
+from tslab._engine import client_of
+from tslab._native import ffi, lib
+from tslab.errors import ChangedError, EngineError, Error, check, error
+from tslab.map import TTL_MAX, Map, ttl_ms
+from tslab.near import NearCache, _bytes, _Claim, _Opened
 
 if TYPE_CHECKING:
     from tslab.sessions import SessionStore
 
-_Keep = Callable[[bytes, float], bool]
-
 _WAIT_MS = 50
+_HEARD_SECONDS = 0.05            # a change of this host is read back when tslab-near has heard of it, or after that time not
 _AGAIN_SECONDS = 1.0        # an engine that gave no answer is not asked before
 _FRESH = 7 / 8              # of a lifetime: a session with more than that left is not touched in the engine
 
@@ -82,10 +82,12 @@ def version_of(value: bytes) -> int:
 class _Copies(NearCache):
     """The near cache of one map's pool."""
 
-    def __init__(self, engine: Any, of: Map, prefix: str, name: str) -> None:
+    def __init__(self, engine: Any, of: Map, prefix: str, name: str, keeps_last: bool) -> None:
         super().__init__(engine, of.pool, prefix=prefix, name=name)
         self.of = of
         self.map = Map(of.pool, name, existing=True)
+        if keeps_last:
+            check(lib.tslab_near_keep_last(self._opened.near), f'the last values of near cache {name!r}')
 
     def _trouble(self, trouble: Error) -> None:
         if trouble.errno == errno.EIDRM:        # the store opens the maps anew
@@ -95,38 +97,64 @@ class _Copies(NearCache):
     def _reopen(self, old: _Opened) -> _Opened:
         return old                              # as above
 
-    def look(self, session: bytes) -> Tuple[bool, Optional[bytes], int]:
+    def look(self, session: bytes) -> Tuple[bool, Optional[bytes], _Claim]:
         return self._look_or_wait(self._prefix + session, _WAIT_MS)
 
-    def ask(self, session: bytes, claim: int, answered: _Answered) -> Optional[bytes]:
-        name = self._prefix + session
-        return self._ask({name: claim}, answered)[name]
+    def ask(self, session: bytes, claim: _Claim) -> Optional[bytes]:
+        return self._ask_one(self._prefix + session, claim)
 
-    def give_up(self, session: bytes, claim: int) -> None:
+    def give_up(self, session: bytes, claim: _Claim) -> None:
         self._give_up(self._prefix + session, claim)
 
     def is_fresh(self, session: bytes, lifetime: float) -> Optional[bool]:
         """Whether a session has most of its lifetime left, or is known to be absent (None)."""
         known, value, claim = self._look(self._prefix + session, 0)
-        self.give_up(session, claim)
+        if not known:
+            self.give_up(session, claim)
         if known and value is None:
             return None
         left = self.map.ttl(self._prefix + session) if known else None
         return left is not None and left > lifetime * _FRESH
 
-    def drop(self, session: bytes) -> None:
+    def last(self, session: bytes) -> Optional[bytes]:
+        """The value that this host heard last, if nothing was heard against it."""
+        name, found, size = self._prefix + session, ffi.new('void **'), ffi.new('size_t *')
+        r = lib.tslab_near_last(self._opened.near, name, len(name), found, size)
+        if r == -errno.ENOENT:
+            return None
+        if r < 0:
+            raise error(-r, 'last')
+        value = ffi.gc(found[0], lib.free)
+        return bytes(ffi.buffer(value, size[0]))
+
+    def forget(self, session: bytes) -> None:
         self._drop(self._prefix + session)
+
+    def drop_copy(self, session: bytes) -> None:
+        """The last value stays: nobody knows whether there was a change."""
+        self.map.delete(self._prefix + session)
+
+    def begin_change(self, session: bytes) -> _Claim:
+        """A claim that ends when tslab-near hears of the change that follows."""
+        self.drop_copy(session)
+        return self._look(self._prefix + session, 0)[2]
+
+    def await_change(self, session: bytes, claim: _Claim) -> bool:
+        """Whether tslab-near has heard of a change by now. An answer to a question from now on may be kept: that of an
+        earlier one would be dropped with the change."""
+        version = claim.claim.copy
+        return bool(version) and self.map.wait(self._prefix + session, version, _HEARD_SECONDS)
 
 
 class Behind:
     """The sessions are in the engine. The pool has copies, which tslab-near keeps coherent. If `while_away` is "stale",
-    the store's own map also has the last answers of the engine, under the engine's keys: keys of another prefix are
-    other sessions."""
+    it also has the values that this host heard last (tslab_near_last() in C), which a change drops as it does copies."""
 
     def __init__(self, store: SessionStore, engine: Any, *, prefix: str, near: str, while_away: str) -> None:
         if while_away not in ('fail', 'stale'):
             raise ValueError(f'while_away is "fail" or "stale", not {while_away!r}')
-        self.engine, self.prefix, self.near, self.while_away = engine, prefix, near, while_away
+        self.engine, self.prefix, self.near, self.while_away = client_of(engine), prefix, near, while_away
+        self._made_of = engine
         self._store = store
         self._is_stale = while_away == 'stale'
         self._prefix = _bytes(prefix)
@@ -135,10 +163,10 @@ class Behind:
 
     def options(self) -> Dict[str, Any]:
         """Arguments that make this."""
-        return {'engine': self.engine, 'prefix': self.prefix, 'near': self.near, 'while_away': self.while_away}
+        return {'engine': self._made_of, 'prefix': self.prefix, 'near': self.near, 'while_away': self.while_away}
 
     def _open(self, of: Map) -> _Copies:
-        return _Copies(self.engine, of, self.prefix, self.near)
+        return _Copies(self.engine, of, self.prefix, self.near, self._is_stale)
 
     def _of(self, of: Map) -> _Copies:
         """The store opens its map anew when the pool was replaced."""
@@ -147,52 +175,6 @@ class Behind:
             self._copies = copies = self._open(of)
         return copies
 
-    # The last answers of the engine
-
-    def _ticket(self, key: bytes) -> Optional[Claim]:
-        """Returns the version of the value that the pool keeps, or a claim if there is none. It is taken before the
-        engine is asked, so that an answer is not kept if a logout overtakes it. None: another caller has the claim, or
-        there is no room for it."""
-        try:
-            found = self._store._use(Map.get_version, key)
-            if found:
-                return Claim(found[1], False)
-            claim = self._store._write(Map.claim, key)
-            return claim if claim and claim.mine else None
-        except Error:
-            return None
-
-    @contextlib.contextmanager
-    def _keeping(self, session: bytes) -> Iterator[_Keep]:
-        """Gives a call that keeps what the engine says in here, and tells whether that is kept."""
-        key = self._prefix + session
-        ticket = self._ticket(key) if self._is_stale else None
-
-        def keep(value: bytes, left: float) -> bool:
-            if ticket is None:
-                return False
-            try:
-                self._store._write(Map.replace, key, ticket.version, value, EPOCH_CURRENT, min(left, TTL_MAX))
-                return True
-            except ChangedError:
-                return False
-            except Error as e:
-                self._store._log_seldom('keep', 'a session is not kept for times without the engine: %s', e)
-                self._forget(session)
-                return False
-
-        try:
-            yield keep
-        finally:
-            if ticket and ticket.mine:
-                with contextlib.suppress(Error):
-                    self._store.map.delete(key, ticket.version)
-
-    def _forget(self, session: bytes) -> None:
-        if self._is_stale:
-            with contextlib.suppress(Error):
-                self._store.map.delete(self._prefix + session)
-
     # The store's calls
 
     def _error(self, trouble: Exception) -> EngineError:
@@ -200,31 +182,23 @@ class Behind:
         error.__cause__ = trouble
         return error
 
-    def _is_away(self) -> bool:
-        return self._is_stale and time.monotonic() < self._asks_again
-
-    def _ask(self, copies: _Copies, session: bytes, claim: int) -> Optional[bytes]:
-        with self._keeping(session) as keep:
-            def answered(value: Optional[bytes], left_ms: int) -> None:
-                if value is None:
-                    self._forget(session)
-                else:
-                    keep(value, max(left_ms, 1) / 1000 if left_ms >= 0 else self._store.lifetime)
-
-            return copies.ask(session, claim, answered)
+    def _is_away(self, claim: _Claim) -> bool:
+        """Where copies are covered, the engine is there again."""
+        return self._is_stale and not claim.claim.cover and time.monotonic() < self._asks_again
 
     def get(self, of: Map, session: bytes) -> Optional[bytes]:
         copies = self._of(of)
         known, value, claim = copies.look(session)
         if known:
             return value
-        if self._is_away():
-            copies.give_up(session, claim)
-            return of.get(self._prefix + session)
+        if self._is_away(claim):
+            return copies.last(session)
         try:
-            return self._ask(copies, session, claim)
-        except Error:
-            raise
+            return copies.ask(session, claim)
+        except Error as e:
+            if not isinstance(e, EngineError):
+                raise
+            trouble, refuses_one = e, False
         except Exception as e:      # noqa: BLE001 (of the client's own classes)
             trouble, refuses_one = self._error(e), _refuses_one(e)
         if not self._is_stale:
@@ -232,20 +206,38 @@ class Behind:
         if not refuses_one:
             self._asks_again = time.monotonic() + _AGAIN_SECONDS
         self._store._log_seldom('away', '%s; sessions are read as they were', trouble)
-        return of.get(self._prefix + session)
+        return copies.last(session)
+
+    def _drop(self, session: bytes, drop: Callable[[_Copies, bytes], None]) -> None:
+        """A call of its own: where the maps were revoked meanwhile, the drop is made again, and not the change."""
+        with contextlib.suppress(Error):
+            self._store._use(lambda of: drop(self._of(of), session))
 
     def _tell(self, of: Map, session: bytes, change: Callable[[bytes], Any]) -> Any:
         """A change of a session's key in the engine. That it fails does not stop reads: an engine that is out of memory
         refuses changes alone. The copy goes on an error, too: the change may have come to pass."""
-        self._of(of)
+        copies = self._of(of)
+        claim = copies.begin_change(session) if self._is_stale else None
         try:
-            return change(self._prefix + session)
+            result = change(self._prefix + session)
         except Exception as e:      # noqa: BLE001
+            self._drop(session, _Copies.drop_copy)
             raise self._error(e) from e
-        finally:
-            # A call of its own: where the maps were revoked meanwhile, the drop is made again, and not the change.
-            with contextlib.suppress(Error):
-                self._store._use(lambda of: self._of(of).drop(session))
+        except BaseException:
+            self._drop(session, _Copies.drop_copy)
+            raise
+        is_heard = bool(result) and claim is not None and copies.await_change(session, claim)
+        self._drop(session, _Copies.forget)
+        if is_heard:
+            self._read_back(copies, session)
+        return result
+
+    def _read_back(self, copies: _Copies, session: bytes) -> None:
+        """So that this host knows what it changed, should the engine go away. Another worker may have done that by now."""
+        known, _, claim = copies.look(session)
+        if not known:
+            with contextlib.suppress(Exception):
+                copies.ask(session, claim)
 
     def _eval(self, script: str, name: bytes, *arguments: Any) -> Any:
         keys = _keys(name)
@@ -256,46 +248,37 @@ class Behind:
                 raise
             return self.engine.eval(script, 1, name, *arguments)
 
-    def _save(self, of: Map, session: bytes, value: bytes, lifetime: float, change: Callable[[bytes], Any]) -> None:
-        with self._keeping(session) as keep:
-            if not self._tell(of, session, change):
-                raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
-            if not keep(value, lifetime):
-                self._forget(session)
+    def _save(self, of: Map, session: bytes, change: Callable[[bytes], Any]) -> None:
+        if not self._tell(of, session, change):
+            raise ChangedError(errno.EAGAIN, 'the session was changed meanwhile')
 
     def set(self, of: Map, session: bytes, value: bytes, lifetime: float) -> None:
         px = ttl_ms(min(lifetime, TTL_MAX))
-        self._save(of, session, value, lifetime, lambda name: self.engine.set(name, value, px=px))
+        self._save(of, session, lambda name: self.engine.set(name, value, px=px))
 
     def replace(self, of: Map, session: bytes, version: int, value: bytes, lifetime: float) -> None:
         px, digest = ttl_ms(min(lifetime, TTL_MAX)), f'{version:040x}' if version else ''
-        self._save(of, session, value, lifetime, lambda name: self._eval(_REPLACE, name, digest, value, px))
+        self._save(of, session, lambda name: self._eval(_REPLACE, name, digest, value, px))
 
     def touch(self, of: Map, session: bytes, lifetime: float) -> bool:
-        key = self._prefix + session
-        is_fresh = self._of(of).is_fresh(session, lifetime)
+        copies = self._of(of)
+        is_fresh = copies.is_fresh(session, lifetime)
         if is_fresh is not False:
             return bool(is_fresh)
-        if self._is_away():
-            return key in of
+        if self._is_stale and time.monotonic() < self._asks_again:
+            return copies.last(session) is not None
         try:
-            is_there = bool(self._tell(of, session, lambda name: self.engine.pexpire(name, ttl_ms(min(lifetime, TTL_MAX)))))
+            return bool(self._tell(of, session, lambda name: self.engine.pexpire(name, ttl_ms(min(lifetime, TTL_MAX)))))
         except EngineError as e:
             if not self._is_stale:
                 raise
             self._store._log_seldom('touch', 'a session\'s lifetime could not be prolonged: %s', e)
-            return key in of
-        if not is_there:
-            self._forget(session)
-        elif self._is_stale:
-            with contextlib.suppress(Error):
-                of.touch(key, lifetime)
-        return is_there
+            return copies.last(session) is not None
 
     def delete(self, of: Map, session: bytes) -> bool:
         """Where the engine is away, the session has ended at least here; and so it has where this worker is killed."""
-        self._forget(session)
+        self._drop(session, _Copies.forget)
         try:
             return bool(self._tell(of, session, lambda name: self._eval(_DELETE, name)))
         finally:
-            self._forget(session)
+            self._drop(session, _Copies.forget)

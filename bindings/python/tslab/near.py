@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import logging
 import math
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-from tslab import _wait
+from tslab import _engine, _wait
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, encoded
 from tslab._native import ffi, lib
 from tslab.errors import Error, check, error
@@ -17,7 +16,7 @@ from tslab.map import TTL_MAX, Lifetime, Map, seconds
 from tslab.pool import Pool
 
 Key = Union[str, Bytes, int, float]
-_Answered = Callable[[Optional[bytes], int], None]      # a value, and the milliseconds that it has left
+_Claim = Any            # a struct near_found: what a look that found nothing is to end with
 
 _log = logging.getLogger('tslab')
 
@@ -34,18 +33,6 @@ def _bytes(key: Key) -> bytes:
             raise TypeError('a key is text, bytes or a number, not bool')
         return repr(key).encode()
     return encoded(key)
-
-
-def _check_engine(engine: Any) -> None:
-    """Engines like these give answers that are not those of a primary, or no bytes."""
-    if inspect.iscoroutinefunction(getattr(engine, 'execute_command', None)):
-        raise TypeError('the engine is one of redis.asyncio; use redis.Redis in threads')
-    if getattr(engine, 'read_from_replicas', False):
-        raise ValueError('the engine reads from replicas, which may answer with a value from before a change; '
-                         'use one that does not')
-    encoder = engine.get_encoder() if hasattr(engine, 'get_encoder') else None
-    if getattr(encoder, 'decode_responses', False):
-        raise ValueError('the engine has decode_responses; use one that returns bytes')
 
 
 def _px(ttl: Optional[Lifetime]) -> Optional[int]:
@@ -104,8 +91,9 @@ class NearCache:
             raise ValueError(f'a lifetime is math.inf, or 1 ms to {TTL_MAX} seconds, not {lifetime}')
         if not 0 <= wait <= TTL_MAX:
             raise ValueError(f'a wait is 0 to {TTL_MAX} seconds, not {wait}')
-        _check_engine(engine)
-        self.engine, self.name = engine, name
+        self._made_of = engine
+        self.engine, self.name = _engine.client_of(engine), name
+        _engine.check(self.engine)
         self._opened = _Opened(pool, name)
         self._next_look = 0.0
         self._prefix = _bytes(prefix)
@@ -136,13 +124,16 @@ class NearCache:
             if opened.pool.stale:
                 self._reopen(opened)
 
-    def _trouble(self, trouble: Error) -> None:
+    def _log_seldom(self, text: object) -> None:
         now = time.monotonic()
         if now - self._logged >= _LOG_SECONDS:
             self._logged = now
-            _log.warning('near cache %r: %s; the engine is asked instead', self.name, trouble)
+            _log.warning('near cache %r: %s', self.name, text)
 
-    def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
+    def _trouble(self, trouble: Error) -> None:
+        self._log_seldom(f'{trouble}; the engine is asked instead')
+
+    def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], _Claim]:
         """Whether the value is known, the value, and else the claim."""
         size, opened = BUFFER_SIZE, self._opened
         buffer = self._buffers.take()
@@ -155,21 +146,21 @@ class NearCache:
         if size == BUFFER_SIZE:
             self._buffers.append(buffer)
         if found.size >= 0 or found.size == -errno.ENODATA:
-            return True, value, 0
+            return True, value, found
         if found.size != -errno.ENOENT:
             self._trouble(error(-found.size, 'get'))
         if found.size == -errno.EIDRM:
             self._reopen(opened)
         self._look_after(opened)
-        return False, None, found.claim
+        return False, None, found
 
-    def _look_or_wait(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], int]:
+    def _look_or_wait(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], _Claim]:
         """As above. Where greenlets run, the others of the thread go on while this one waits for another's answer."""
         if not _wait.pause():
             return self._look(name, wait_ms)
         found = self._look(name, 0)
         known, _, claim = found
-        if known or claim or wait_ms == 0:
+        if known or claim.claim.copy or wait_ms == 0:
             return found
         try:
             self._opened.map.wait(name, 0, wait_ms / 1000)
@@ -177,74 +168,84 @@ class NearCache:
             self._trouble(e)
         return self._look(name, 0)
 
-    def _fill(self, name: bytes, claim: int, value: Optional[bytes], left_ms: int) -> bool:
-        """Whether the answer is good for others, too: nothing has changed it since it was asked for."""
+    def _fill(self, name: bytes, claim: _Claim, server: Optional[bytes], value: Optional[bytes], left_ms: int) -> bool:
+        """False: the server that answered is not the one that is heard, and the answer may be old."""
         ttl_ms = self._ttl_ms
         if left_ms >= 0:
             ttl_ms = max(1, min(ttl_ms, left_ms, lib.TSLAB_MAP_TTL_NONE - 1))
-        data = ffi.NULL if value is None else value
-        r = lib.tslab_near_fill(self._opened.near, name, len(name), claim, data, len(value or b''), ttl_ms)
-        if r < 0 and r not in (-errno.EAGAIN, -errno.E2BIG):
+        if server is None and claim.claim.copy:
+            self._log_seldom('no copy is kept: the server does not tell its run id; let the user of the engine call INFO')
+        r = lib.tslab_near_fill(self._opened.near, name, len(name), ffi.addressof(claim, 'claim'), server or ffi.NULL,
+                                ffi.NULL if value is None else value, len(value or b''), ttl_ms)
+        if r < 0 and r not in (-errno.EAGAIN, -errno.E2BIG, -errno.EREMCHG):
             self._trouble(error(-r, 'fill'))
-        return bool(r == 0)
+        return server is None or bool(r != -errno.EREMCHG)
 
-    def _ask(self, claims: Dict[bytes, int], answered: Optional[_Answered] = None,
-             skips: bool = False) -> Dict[bytes, Optional[bytes]]:
-        """Asks the engine for values, in one round trip a server. A claim ends here, whatever happens. `answered` gets
-        each answer; its values are kept only if no change of them is known since. With `skips`, keys of other types, as
-        hashes, count as absent, and are not kept."""
+    def _ask(self, claims: Dict[bytes, _Claim]) -> Dict[bytes, Any]:
+        """Asks the engine for values, in one round trip a server; an exception stands for one that it refuses. A claim
+        ends here, whatever happens."""
+        values, old = self._ask_once(claims)
+        for connection in old.values():
+            connection.disconnect()         # another server is at the address by now, and does not close the old ones
+        if old:
+            values.update(self._ask_once({name: claims[name] for name in old})[0])
+        return values
+
+    def _ask_once(self, claims: Dict[bytes, _Claim]) -> Tuple[Dict[bytes, Any], Dict[bytes, Any]]:
+        """Also the connections by which answers came that may be old."""
         left = dict(claims)
+        values: Dict[bytes, Any] = {}
+        old: Dict[bytes, Any] = {}
         try:
-            pipeline = self.engine.pipeline(transaction=False)
-            for name in claims:
-                pipeline.get(name)
-                pipeline.pttl(name)
-            answers = pipeline.execute(raise_on_error=False)
-            values: Dict[bytes, Optional[bytes]] = dict(zip(claims, answers[::2]))
-            for name, value in values.items():
-                if skips and isinstance(value, Exception) and 'WRONGTYPE' in str(value):
-                    values[name] = None
-            for answer in *values.values(), *answers[1::2]:
-                if isinstance(answer, Exception):
-                    raise answer
-            if any(not isinstance(value, (bytes, type(None))) for value in values.values()):
-                raise TypeError('the engine returns no bytes')
-            for name, left_ms in zip(claims, answers[1::2]):
-                if (values[name] is None) != (left_ms == _NOTHING):
-                    continue                # it ended between the two questions, or is of another type
-                claim = left.pop(name)
-                is_good = claim == 0 or self._fill(name, claim, values[name], left_ms)
-                if answered and (is_good or values[name] is None):
-                    answered(values[name], left_ms)
-            return values
+            for answers in _engine.ask(self.engine, list(claims)):
+                for name, value, left_ms in zip(answers.names, answers.replies[::2], answers.replies[1::2]):
+                    values[name] = value
+                    if isinstance(value, Exception):
+                        continue
+                    if not isinstance(value, (bytes, type(None))):
+                        raise TypeError('the engine returns no bytes')
+                    if not isinstance(left_ms, int) or (value is None) != (left_ms == _NOTHING):
+                        continue            # refused, or it ended between the two questions
+                    if not self._fill(name, left.pop(name), answers.server, value, left_ms):
+                        old[name] = answers.connection
+            return values, old
         finally:
             for name, claim in left.items():
                 self._give_up(name, claim)
 
-    def _give_up(self, name: bytes, claim: int) -> None:
-        if claim:
-            lib.tslab_near_give_up(self._opened.near, name, len(name), claim)
+    def _ask_one(self, name: bytes, claim: _Claim) -> Optional[bytes]:
+        value = self._ask({name: claim})[name]
+        if isinstance(value, Exception):
+            raise value
+        result: Optional[bytes] = value
+        return result
+
+    def _give_up(self, name: bytes, claim: _Claim) -> None:
+        if claim.claim.copy:
+            lib.tslab_near_give_up(self._opened.near, name, len(name), ffi.addressof(claim, 'claim'))
 
     def get(self, key: Key) -> Optional[bytes]:
         """The engine's value of `prefix` and `key`; None: it has none."""
         name = self._prefix + _bytes(key)
         known, value, claim = self._look_or_wait(name, self._wait_ms)
-        return value if known else self._ask({name: claim})[name]
+        return value if known else self._ask_one(name, claim)
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         """The values of several keys, each as get() has it, but None for those of other types, as in MGET; the engine is
         asked once for all that are missing."""
         names = [self._prefix + _bytes(key) for key in keys]
         values: Dict[bytes, Optional[bytes]] = {}
-        missing: Dict[bytes, int] = {}
+        missing: Dict[bytes, _Claim] = {}
         for name in dict.fromkeys(names):
             known, value, claim = self._look(name, 0)
             if known:
                 values[name] = value
             else:
                 missing[name] = claim
-        if missing:
-            values.update(self._ask(missing, skips=True))
+        for name, value in self._ask(missing).items() if missing else ():
+            if isinstance(value, Exception) and not str(value).startswith('WRONGTYPE'):
+                raise value
+            values[name] = None if isinstance(value, Exception) else value
         return [values[name] for name in names]
 
     def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:
@@ -265,6 +266,11 @@ class NearCache:
         finally:
             for name in names:
                 self._drop(name)
+
+    def drop(self, *keys: Key) -> None:
+        """Drops this host's copies of keys that somebody changed in the engine: the next get() of each asks it."""
+        for key in keys:
+            self._drop(self._prefix + _bytes(key))
 
     def _drop(self, name: bytes) -> None:
         r = lib.tslab_near_drop(self._opened.near, name, len(name))

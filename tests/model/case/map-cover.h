@@ -110,7 +110,7 @@ static void t1_replace_cover(void) {
         map_must(shm_object_free(world_actor(1), first_cover));
         if (shm_object_alloc(world_actor(1), WORLD_SIZE_4, 1, NULL, &next_cover, &object) != 0)
                 return;
-        shm_cover_init(object, next_cover, shm_epoch_number(1, 1), 0);
+        shm_cover_init(object, next_cover, shm_epoch_number(1, 1), 0, 0);
         map_must(move_cover(next_cover, 0, SOON));
 }
 
@@ -119,7 +119,7 @@ static uint64_t make_cover(uint32_t epoch, uint64_t until_ms) {
         void *object;
 
         map_must(shm_object_get(&world_arena, handle, &object, NULL));
-        shm_cover_init(object, handle, shm_epoch_number(epoch, 1), 0);
+        shm_cover_init(object, handle, shm_epoch_number(epoch, 1), 0, 0);
         map_must(move_cover(handle, 0, until_ms));
         return handle;
 }

@@ -72,7 +72,7 @@ static uint64_t make_cover(Fixture *f, const char *prefixes, uint32_t size) {
         assert_int_equal(shm_object_alloc(&f->actor, sizeof(ShmCover) + size, SHM_EPOCH_CURRENT, NULL,
                                           &handle, &object),
                          0);
-        shm_cover_init(object, handle, 7, size);
+        shm_cover_init(object, handle, 7, 0, size);
         memcpy((uint8_t *) object + sizeof(ShmCover), prefixes, size);
         return handle;
 }
@@ -111,7 +111,7 @@ static void test_cover_has_keys(void **state) {
         assert_false(shm_cover_has_key(&f->arena, some, &cover, "a", 1));
         assert_false(shm_cover_has_key(&f->arena, some, &cover, "", 0));
         assert_false(shm_cover_has_key(&f->arena, some, &cover, "bab", 3));
-        cover.prefixes_size = UINT32_MAX;
+        cover.prefixes_size = UINT16_MAX;
         assert_false(shm_cover_has_key(&f->arena, some, &cover, "ab", 2));
 }
 
@@ -128,10 +128,10 @@ static void test_cover_damaged(void **state) {
                 0);
         memset(object, 0, sizeof(cover) + size);
         assert_int_equal(shm_cover_load(&f->arena, handle, &cover), -ENOENT);
-        shm_cover_init(object, handle, 7, size);
+        shm_cover_init(object, handle, 7, 0, size);
         assert_int_equal(shm_cover_load(&f->arena, handle, &cover), 0);
         assert_false(shm_cover_has_key(&f->arena, handle, &cover, "ab", 2));
-        shm_cover_init(object, handle, 7, 2);
+        shm_cover_init(object, handle, 7, 0, 2);
         memcpy((ShmCover *) object + 1, "abc", 3);
         assert_int_equal(shm_cover_load(&f->arena, handle, &cover), 0);
         assert_true(shm_cover_has_key(&f->arena, handle, &cover, "a", 1));

@@ -1,0 +1,184 @@
+"""Questions to a client of Redis or Valkey, and the server that answers them.
+
+A connection may lead to a server that another one has replaced: by an address that moved, or in the middle of a failover.
+Its answers are old, and no change of them is heard. So each connection is asked once for the run id and the role of the server at
+its end, and an answer becomes a copy only if tslab-near hears that server.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import inspect
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+
+from tslab.errors import EngineError
+
+SECONDS = 0.5       # a client that is made from a URL waits so long for an answer
+
+_SCHEMES = 'redis://', 'rediss://', 'unix://', 'valkey://', 'valkeys://'
+_REDIRECTIONS = 'MOVED ', 'ASK ', 'TRYAGAIN', 'CLUSTERDOWN'
+
+
+class Answers(NamedTuple):
+    names: List[bytes]
+    replies: List[Any]              # for each name its value and PTTL; an exception in place of one that was refused
+    server: Optional[bytes]         # the run id; None: not known
+    connection: Any = None          # by which it was asked, which others may be using by now
+
+
+def is_a(trouble: Any, *names: str) -> bool:
+    """Whether an exception is of one of these classes, which several packages have."""
+    return isinstance(trouble, Exception) and any(one.__name__ in names for one in type(trouble).__mro__)
+
+
+def _leads_elsewhere(reply: Any) -> bool:
+    """Whether a server of a cluster refuses, as another one has the key. Some clients leave the word out of the text."""
+    return is_a(reply, 'MovedError', 'AskError', 'TryAgainError', 'ClusterDownError', 'SlotNotCoveredError') or \
+        isinstance(reply, Exception) and str(reply).startswith(_REDIRECTIONS)
+
+
+def client_of(engine: Any) -> Any:
+    """A client, or one of redis-py's that is made from a URL. It does not ask again: a question takes SECONDS at most."""
+    if not isinstance(engine, str):
+        return engine
+    if not engine.startswith(_SCHEMES):
+        raise ValueError(f'an engine is a client, or a URL that begins with redis://, rediss:// or unix://: {engine!r}')
+    package, backoff, retry = map(importlib.import_module, ('redis', 'redis.backoff', 'redis.retry'))
+    never = retry.Retry(backoff.NoBackoff(), 0)
+    url = engine.replace('valkey', 'redis', 1) if engine.startswith('valkey') else engine
+    return package.Redis.from_url(url, socket_timeout=SECONDS, socket_connect_timeout=SECONDS, retry=never)
+
+
+def check(engine: Any) -> None:
+    """Refuses clients whose answers are not those of a primary, or no bytes."""
+    if inspect.iscoroutinefunction(getattr(engine, 'execute_command', None)):
+        raise TypeError('the engine is one of redis.asyncio; use redis.Redis in threads')
+    pool = getattr(engine, 'connection_pool', None)
+    if (getattr(engine, 'read_from_replicas', False) or getattr(engine, 'load_balancing_strategy', None) is not None
+            or getattr(pool, 'is_master', True) is False):
+        raise ValueError('the engine reads from replicas, which may answer with a value from before a change; '
+                         'use one that does not')
+    encoder = engine.get_encoder() if hasattr(engine, 'get_encoder') else None
+    if getattr(encoder, 'decode_responses', False):
+        raise ValueError('the engine has decode_responses; use one that returns bytes')
+
+
+def _take_connection(pool: Any, takes: Dict[Type[Any], Tuple[str, ...]] = {}) -> Any:     # noqa: B006 (kept on purpose)
+    """redis-py before 5.3 wants the name of a command, and later ones warn of it."""
+    kind = type(pool)
+    if kind not in takes:
+        parameters = list(inspect.signature(pool.get_connection).parameters.values())
+        takes[kind] = ('GET',) if parameters and parameters[0].default is inspect.Parameter.empty and \
+            parameters[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ()
+    return pool.get_connection(*takes[kind])
+
+
+def _socket(connection: Any) -> Any:
+    return getattr(getattr(connection, '_conn', connection), '_sock', None)
+
+
+def _field(text: Any, name: bytes) -> Optional[bytes]:
+    for line in text.splitlines() if isinstance(text, bytes) else ():
+        if line.startswith(name + b':'):
+            return bytes(line[len(name) + 1:])
+    return None
+
+
+def _ask_server(connection: Any) -> Tuple[Optional[bytes], bool]:
+    connection.send_packed_command(connection.pack_commands([('INFO', 'server'), ('INFO', 'replication')]))
+    texts = []
+    for _ in range(2):
+        try:
+            texts.append(connection.read_response())
+        except Exception as e:      # noqa: BLE001 (of the client's own classes)
+            if not is_a(e, 'ResponseError'):
+                raise
+            texts.append(None)      # NOPERM: its answers are good for the caller alone
+    return _field(texts[0], b'run_id'), _field(texts[1], b'role') == b'slave'
+
+
+def _server_of(connection: Any) -> Optional[bytes]:
+    """The run id of the server at the end of a connection, which is asked for it once."""
+    known = getattr(connection, '_tslab_server', None)
+    if known is None or known[0] is None or known[0] is not _socket(connection):
+        connection._tslab_server = known = (_socket(connection), *_ask_server(connection))
+    if known[2]:
+        connection.disconnect()     # it may be the primary at the next question
+        raise EngineError(errno.EHOSTDOWN, 'the engine asked a replica, whose values may be old: name the primary')
+    run_id: Optional[bytes] = known[1]
+    return run_id
+
+
+def _ask_one(client: Any, names: Sequence[bytes]) -> Answers:
+    """Asks one server. The client's own pipeline does it, on a connection whose other end is known."""
+    pipeline = client.pipeline(transaction=False)
+    for name in names:
+        pipeline.get(name)
+        pipeline.pttl(name)
+    server = before = connection = None
+    pool = getattr(client, 'connection_pool', None)
+    if pool is not None:
+        connection = pipeline.connection = _take_connection(pool)
+        try:
+            server = _server_of(connection)
+        except BaseException as e:
+            if not is_a(e, 'ConnectionError') or is_a(e, 'TimeoutError', 'AuthenticationError', 'EngineError'):
+                connection.disconnect()
+                pipeline.reset()
+                raise
+            connection.disconnect()     # one that the server closed long ago: the pipeline connects anew
+        before = _socket(connection)
+    replies = list(pipeline.execute(raise_on_error=False))
+    if pool is not None and (before is None or _socket(connection) is not before):
+        server = None                   # it has connected anew
+    return Answers(list(names), replies, server, connection)
+
+
+def _ask_any(engine: Any, names: Sequence[bytes]) -> Answers:
+    """Lets the client of a cluster find the servers by itself: nobody knows which ones those are."""
+    pipeline = engine.pipeline(transaction=False)
+    for name in names:
+        pipeline.get(name)
+        pipeline.pttl(name)
+    return Answers(list(names), list(pipeline.execute()), None)
+
+
+def _ask_cluster(engine: Any, names: Sequence[bytes]) -> Iterator[Answers]:
+    parts: Dict[int, Tuple[Any, List[bytes]]] = {}
+    for name in names:
+        client = _client_at(engine, name)
+        parts.setdefault(id(client), (client, []))[1].append(name)
+    for client, part in parts.values():
+        answers = _try_one(client, part) if client is not None else None
+        yield answers or _ask_any(engine, part)
+
+
+def _client_at(engine: Any, name: bytes) -> Any:
+    """The client of the primary that has the key. None: the cluster is to be looked at anew."""
+    try:
+        node = engine.get_node_from_key(name)
+        return node and (node.redis_connection or engine.get_redis_connection(node))
+    except Exception as e:      # noqa: BLE001
+        if not is_a(e, 'RedisError', 'ValkeyError', 'RedisClusterException'):
+            raise
+        return None
+
+
+def _try_one(client: Any, names: Sequence[bytes]) -> Optional[Answers]:
+    """None: the server is not, or no longer, the one to be asked."""
+    try:
+        answers = _ask_one(client, names)
+    except Exception as e:      # noqa: BLE001
+        if not is_a(e, 'ConnectionError', 'TimeoutError', 'EngineError') and not _leads_elsewhere(e):
+            raise
+        return None
+    return None if any(map(_leads_elsewhere, answers.replies)) else answers
+
+
+def ask(engine: Any, names: Sequence[bytes]) -> Iterator[Answers]:
+    """Values and lifetimes of keys, in one round trip a server."""
+    if hasattr(engine, 'get_node_from_key'):
+        yield from _ask_cluster(engine, names)
+    else:
+        yield _ask_one(engine, names)
