@@ -1,0 +1,118 @@
+/*
+ * Tslab\Limiter and Tslab\Lock.
+ */
+#include "classes.h"
+
+#include <errno.h>
+
+#include <math.h>
+
+#include <zend_exceptions.h>
+
+ZEND_METHOD(Tslab_Limiter, __construct) {
+        struct tslab_map_options options = { .size = sizeof(options) };
+        zend_string *name;
+        double per_second;
+        zend_long burst;
+        Object *object = THIS();
+        zval *pool;
+
+        ZEND_PARSE_PARAMETERS_START(4, 4)
+        Z_PARAM_OBJECT_OF_CLASS_OR_NULL(pool, php_tslab_ce_pool)
+        Z_PARAM_PATH_STR(name)
+        Z_PARAM_DOUBLE(per_second)
+        Z_PARAM_LONG(burst)
+        ZEND_PARSE_PARAMETERS_END();
+
+        if (!(per_second > 0 && per_second <= 1e9)) {
+                zend_argument_value_error(3, "must be greater than 0, and 1e9 at most");
+                RETURN_THROWS();
+        }
+        if (burst < 1 || burst > UINT32_MAX) {
+                zend_argument_value_error(4, "must be from 1 to 4294967295");
+                RETURN_THROWS();
+        }
+        object->map = php_tslab_map_get(pool ? object_of(Z_OBJ_P(pool))->pool : php_tslab_pool_of_name(NULL),
+                                        name, &options);
+        object->per_second = per_second;
+        object->burst = (uint32_t) burst;
+}
+
+/* A pool that fails limits nobody: 0. */
+static double limiter_take(Object *object, zend_string *key, zend_long cost) {
+        uint64_t retry_ms = 0;
+        int r;
+
+        r = php_tslab_take_tokens(object->map, key, object->per_second, object->burst, cost, &retry_ms);
+        if (r == -EINVAL)
+                zend_argument_value_error(2, "must be from 0 to the burst, and the key a limit");
+        else
+                (void) php_tslab_cache_failed(object->map, "a limit could not be counted: map", r);
+        return r == 1 ? (double) MAX(retry_ms, 1) / 1000 : 0;
+}
+
+ZEND_METHOD(Tslab_Limiter, take) {
+        zend_long cost = 1;
+        zend_string *key;
+
+        ZEND_PARSE_PARAMETERS_START(1, 2)
+        Z_PARAM_STR(key)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_LONG(cost)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        (void) map;
+        RETURN_DOUBLE(limiter_take(THIS(), key, cost));
+}
+
+ZEND_METHOD(Tslab_Limiter, allow) {
+        zend_long cost = 1;
+        zend_string *key;
+
+        ZEND_PARSE_PARAMETERS_START(1, 2)
+        Z_PARAM_STR(key)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_LONG(cost)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        (void) map;
+        RETURN_BOOL(limiter_take(THIS(), key, cost) == 0);
+}
+
+ZEND_METHOD(Tslab_Lock, __construct) {
+        zend_throw_error(NULL, "Use Tslab\\Map::lock()");
+}
+
+ZEND_METHOD(Tslab_Lock, acquire) {
+        double timeout = ZEND_INFINITY;
+        Object *lock = THIS();
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(0, 1)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_DOUBLE(timeout)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (lock->claim) {
+                php_tslab_throw(-EDEADLK, "a lock is held by this object already: key", ZSTR_VAL(lock->key));
+                RETURN_THROWS();
+        }
+        r = php_tslab_lock_acquire(map, lock->key, timeout, &lock->claim);
+        if (r < 0 && r != -ETIMEDOUT) {
+                php_tslab_throw(r, "lock", ZSTR_VAL(lock->key));
+                RETURN_THROWS();
+        }
+        RETURN_BOOL(r == 0);
+}
+
+ZEND_METHOD(Tslab_Lock, release) {
+        Object *lock = THIS();
+        tslab_handle claim = lock->claim;
+
+        ZEND_PARSE_PARAMETERS_NONE();
+        lock->claim = 0;
+        RETURN_BOOL(claim && php_tslab_map_remove(lock->map, lock->key, claim) == 0);
+}

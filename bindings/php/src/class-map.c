@@ -1,0 +1,324 @@
+/*
+ * Tslab\Map: strings by key.
+ */
+#include "classes.h"
+
+#include <errno.h>
+
+#include <zend_exceptions.h>
+#include <zend_interfaces.h>
+
+ZEND_METHOD(Tslab_Map, __construct) {
+        zend_throw_error(NULL, "Use Tslab\\Pool::map()");
+}
+
+static void map_throw(TslabMap *map, int error) {
+        if (!EG(exception))
+                php_tslab_throw(error, "map", ZSTR_VAL(map->name));
+}
+
+ZEND_METHOD(Tslab_Map, get) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        zend_string *key, *value;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(key)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_get_value(map, key, &value, &info);
+        if (EXPECTED(r == 0))
+                RETURN_STR(value);
+        if (r != -ENOENT)
+                map_throw(map, r);
+}
+
+ZEND_METHOD(Tslab_Map, getVersion) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        zend_string *key, *value;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(key)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_get_value(map, key, &value, &info);
+        if (r == 0) {
+                array_init_size(return_value, 2);
+                add_next_index_str(return_value, value);
+                add_next_index_long(return_value, (zend_long) info.version);
+        } else if (r != -ENOENT) {
+                map_throw(map, r);
+        }
+}
+
+/* put(), insert() and update() */
+static void map_put(INTERNAL_FUNCTION_PARAMETERS, uint32_t mode, int miss) {
+        zend_string *key, *value;
+        bool ttl_is_null = true;
+        double ttl = 0;
+        uint32_t ttl_ms;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(2, 3)
+        Z_PARAM_STR(key)
+        Z_PARAM_STR(value)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_DOUBLE_OR_NULL(ttl, ttl_is_null)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (php_tslab_read_ttl(ttl, ttl_is_null, 3, &ttl_ms) < 0)
+                RETURN_THROWS();
+        r = php_tslab_map_put_value(map, key, ZSTR_VAL(value), ZSTR_LEN(value), mode, 0, ttl_ms);
+        if (r < 0 && r != miss)
+                map_throw(map, r);
+        else if (miss)
+                RETURN_BOOL(r == 0);
+}
+
+ZEND_METHOD(Tslab_Map, put) {
+        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_PUT, 0);
+}
+
+ZEND_METHOD(Tslab_Map, insert) {
+        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_INSERT, -EEXIST);
+}
+
+ZEND_METHOD(Tslab_Map, update) {
+        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_UPDATE, -ENOENT);
+}
+
+ZEND_METHOD(Tslab_Map, replace) {
+        zend_string *key, *value;
+        bool ttl_is_null = true;
+        zend_long version;
+        double ttl = 0;
+        uint32_t ttl_ms;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(3, 4)
+        Z_PARAM_STR(key)
+        Z_PARAM_LONG(version)
+        Z_PARAM_STR(value)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_DOUBLE_OR_NULL(ttl, ttl_is_null)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (php_tslab_read_ttl(ttl, ttl_is_null, 4, &ttl_ms) < 0)
+                RETURN_THROWS();
+        r = php_tslab_map_put_value(map, key, ZSTR_VAL(value), ZSTR_LEN(value), TSLAB_MAP_REPLACE,
+                                    (tslab_handle) version, ttl_ms);
+        if (r < 0 && !php_tslab_is_miss(r)) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        RETURN_BOOL(r == 0);
+}
+
+ZEND_METHOD(Tslab_Map, delete) {
+        bool version_is_null = true;
+        zend_long version = 0;
+        zend_string *key;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 2)
+        Z_PARAM_STR(key)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_LONG_OR_NULL(version, version_is_null)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (!version_is_null && version == 0)
+                RETURN_FALSE;
+        r = php_tslab_map_remove(map, key, (tslab_handle) version);
+        if (r < 0 && !php_tslab_is_miss(r)) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        RETURN_BOOL(r == 0);
+}
+
+ZEND_METHOD(Tslab_Map, pop) {
+        struct tslab_map_info info;
+        zend_string *key, *value;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(key)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_take_value(map, key, &value, &info);
+        if (r == 0)
+                RETURN_STR(value);
+        if (r != -ENOENT)
+                map_throw(map, r);
+}
+
+ZEND_METHOD(Tslab_Map, touch) {
+        zend_string *key;
+        uint32_t ttl_ms;
+        double ttl;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(2, 2)
+        Z_PARAM_STR(key)
+        Z_PARAM_DOUBLE(ttl)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (php_tslab_read_ttl(ttl, false, 2, &ttl_ms) < 0)
+                RETURN_THROWS();
+        r = php_tslab_map_prolong(map, key, ttl_ms);
+        if (r < 0 && r != -ENOENT) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        RETURN_BOOL(r == 0);
+}
+
+ZEND_METHOD(Tslab_Map, ttl) {
+        struct tslab_map_info info;
+        zend_string *key;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(key)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_describe(map, key, &info);
+        if (r == -ENOENT)
+                RETURN_NULL();
+        if (r < 0) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        RETURN_DOUBLE(info.ttl_left_ms == UINT64_MAX ? ZEND_INFINITY : (double) info.ttl_left_ms / 1000);
+}
+
+ZEND_METHOD(Tslab_Map, add) {
+        zend_long delta = 1, initial = 0, sum;
+        bool ttl_is_null = true;
+        zend_string *key;
+        double ttl = 0;
+        uint32_t ttl_ms;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 4)
+        Z_PARAM_STR(key)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_LONG(delta)
+        Z_PARAM_LONG(initial)
+        Z_PARAM_DOUBLE_OR_NULL(ttl, ttl_is_null)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (php_tslab_read_ttl(ttl, ttl_is_null, 4, &ttl_ms) < 0)
+                RETURN_THROWS();
+        r = php_tslab_map_increment(map, key, delta, initial, ttl_ms, &sum);
+        if (r < 0) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        RETURN_LONG(sum);
+}
+
+int php_tslab_take_tokens(TslabMap *map, zend_string *key, double per_second, zend_long burst, zend_long cost,
+                          uint64_t *ret_ms) {
+        if (burst < 0 || burst > UINT32_MAX || cost < 0 || cost > UINT32_MAX)
+                return -EINVAL;
+        return php_tslab_map_take_tokens(map, key, per_second, (uint32_t) burst, (uint32_t) cost, ret_ms);
+}
+
+ZEND_METHOD(Tslab_Map, limit) {
+        zend_long burst, cost = 1;
+        double per_second;
+        zend_string *key;
+        uint64_t retry_ms;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(3, 4)
+        Z_PARAM_STR(key)
+        Z_PARAM_DOUBLE(per_second)
+        Z_PARAM_LONG(burst)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_LONG(cost)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_take_tokens(map, key, per_second, burst, cost, &retry_ms);
+        if (r < 0) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        if (r == 1)
+                RETURN_DOUBLE((double) retry_ms / 1000);
+}
+
+ZEND_METHOD(Tslab_Map, lock) {
+        zend_string *key;
+        Object *lock;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(key)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        object_init_ex(return_value, php_tslab_ce_lock);
+        lock = object_of(Z_OBJ_P(return_value));
+        lock->map = map;
+        lock->key = zend_string_copy(key);
+}
+
+ZEND_METHOD(Tslab_Map, count) {
+        struct tslab_map *live;
+        ssize_t r;
+
+        ZEND_PARSE_PARAMETERS_NONE();
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_use(map, &live);
+        if (r == 0)
+                r = tslab_map_count(live);
+        if (r < 0) {
+                map_throw(map, (int) r);
+                RETURN_THROWS();
+        }
+        RETURN_LONG(r);
+}
+
+ZEND_METHOD(Tslab_Map, clear) {
+        int r;
+
+        ZEND_PARSE_PARAMETERS_NONE();
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_clear(map);
+        if (r < 0)
+                map_throw(map, r);
+}
+
+ZEND_METHOD(Tslab_Map, statistics) {
+        struct tslab_map_statistics counts = { .size = sizeof(counts) };
+        struct tslab_map *live;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_NONE();
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_use(map, &live);
+        if (r == 0)
+                r = tslab_map_statistics(live, &counts);
+        if (r < 0) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        php_tslab_statistics_array(return_value, &counts);
+}
+
+ZEND_METHOD(Tslab_Map, getIterator) {
+        ZEND_PARSE_PARAMETERS_NONE();
+        zend_create_internal_iterator_zval(return_value, ZEND_THIS);
+}

@@ -1,0 +1,162 @@
+<?php
+
+/** @generate-class-entries */
+
+namespace Tslab;
+
+/** A call failed; its code is the errno that tslab(3) lists. */
+class Exception extends \RuntimeException
+{
+}
+
+/**
+ * A pool of shared memory.
+ * @not-serializable
+ */
+final class Pool
+{
+    private function __construct() {}
+
+    /** Opens the pool of that socket or name; without one that of tslab.pool. It stays open in this process. */
+    public static function open(?string $socket = null): Pool {}
+
+    /** Opens the map of that name, and makes it where there is none; then the options count. */
+    public function map(string $name, array $options = []): Map {}
+
+    public function cache(string $name = "cache", ?float $ttl = null, array $options = []): Cache {}
+
+    /** Whether the pool can be used now. */
+    public function isOpen(): bool {}
+
+    /** Counts of the pool, as struct tslab_stats has them. */
+    public function statistics(): array {}
+}
+
+/**
+ * Strings by key, shared by all processes of the pool. Lifetimes are seconds; INF is no end.
+ * @not-serializable
+ */
+final class Map implements \Countable, \IteratorAggregate
+{
+    private function __construct() {}
+
+    public function get(string $key): ?string {}
+
+    /** The value and its version, for replace(). */
+    public function getVersion(string $key): ?array {}
+
+    public function put(string $key, string $value, ?float $ttl = null): void {}
+
+    /** As put(), if the key is absent: whether it was. */
+    public function insert(string $key, string $value, ?float $ttl = null): bool {}
+
+    /** As put(), if the key is present: whether it was. */
+    public function update(string $key, string $value, ?float $ttl = null): bool {}
+
+    /** As put(), if the value has this version (0: if the key is absent): whether it had. */
+    public function replace(string $key, int $version, string $value, ?float $ttl = null): bool {}
+
+    /** Whether it was there, with that version if one is named. */
+    public function delete(string $key, ?int $version = null): bool {}
+
+    /** Deletes the key and returns its value: of several callers one gets it. */
+    public function pop(string $key): ?string {}
+
+    /** Gives the entry another lifetime: whether it is there. */
+    public function touch(string $key, float $ttl): bool {}
+
+    /** The seconds until the entry ends; INF: it does not; null: it is absent. */
+    public function ttl(string $key): ?float {}
+
+    /** Adds to a counter and returns the sum. */
+    public function add(string $key, int $delta = 1, int $initial = 0, ?float $ttl = null): int {}
+
+    /** Takes tokens of the key's bucket. Returns null, or the seconds until there are enough. */
+    public function limit(string $key, float $perSecond, int $burst, int $cost = 1): ?float {}
+
+    public function lock(string $key): Lock {}
+
+    public function count(): int {}
+
+    public function clear(): void {}
+
+    /** Counts of the map, as struct tslab_map_statistics has them. */
+    public function statistics(): array {}
+
+    public function getIterator(): \Iterator {}
+}
+
+/**
+ * Values that can be made again. A pool that fails is a miss, and a line in the log.
+ * @not-serializable
+ */
+final class Cache
+{
+    public function __construct(?Pool $pool = null, string $name = "cache", ?float $ttl = null, array $options = []) {}
+
+    public function get(string $key, mixed $default = null): mixed {}
+
+    /** Whether the cache has the value now. If not, the key has none: the old value is gone. */
+    public function set(string $key, mixed $value, null|int|float|\DateInterval $ttl = null): bool {}
+
+    /** As set(), if the key is absent. */
+    public function add(string $key, mixed $value, null|int|float|\DateInterval $ttl = null): bool {}
+
+    public function has(string $key): bool {}
+
+    /** Whether the key is absent now. */
+    public function delete(string $key): bool {}
+
+    public function clear(): bool {}
+
+    public function getMultiple(iterable $keys, mixed $default = null): array {}
+
+    public function setMultiple(iterable $values, null|int|float|\DateInterval $ttl = null): bool {}
+
+    public function deleteMultiple(iterable $keys): bool {}
+
+    /**
+     * The value; if it is absent, the one that $make($key) returns, computed by one process while the others wait.
+     */
+    public function getOrCompute(string $key, callable $make, null|int|float|\DateInterval $ttl = null, float $timeout = 30): mixed {}
+
+    /** Adds to a number; null if there is another value. */
+    public function increment(string $key, int $delta = 1, int $initial = 0, null|int|float|\DateInterval $ttl = null): int|float|null {}
+
+    public function touch(string $key, null|int|float|\DateInterval $ttl = null): bool {}
+
+    /** Deletes the key and returns its value. */
+    public function pop(string $key, mixed $default = null): mixed {}
+
+    public function map(): Map {}
+}
+
+/**
+ * A limit of a rate for each key, that holds over all processes.
+ * @not-serializable
+ */
+final class Limiter
+{
+    public function __construct(?Pool $pool, string $name, float $perSecond, int $burst) {}
+
+    /** Takes tokens: 0.0, or the seconds until there are enough. */
+    public function take(string $key, int $cost = 1): float {}
+
+    /** Whether the tokens were taken. */
+    public function allow(string $key, int $cost = 1): bool {}
+}
+
+/**
+ * A lock of all processes. It is free when its owner is killed, when the object is destroyed, and after 30 seconds.
+ * @not-serializable
+ */
+final class Lock
+{
+    private function __construct() {}
+
+    /** Whether the lock is held now; waits for $timeout seconds at most. */
+    public function acquire(float $timeout = INF): bool {}
+
+    /** Whether the lock was held until now. */
+    public function release(): bool {}
+}

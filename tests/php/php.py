@@ -1,0 +1,39 @@
+"""PHP with the extension, and a pool for it."""
+
+import os
+import subprocess
+import sys
+
+from daemon import SECONDS, Daemon
+
+TSLABD, PHP, EXTENSION = sys.argv[1], sys.argv[2], os.path.abspath(sys.argv[3])
+
+
+def settings(daemon, **more):
+    """Options of a PHP that reads no php.ini, with the extension alone."""
+    ini = {'extension': EXTENSION, 'tslab.pool': daemon.socket, 'display_errors': 'stderr', 'log_errors': 0, **more}
+    return ['-n', *(f'-d{name.replace("__", ".")}={value}' for name, value in ini.items())]
+
+
+def run(daemon, code, **more):
+    """The output of a program, which must succeed."""
+    done = subprocess.run([PHP, *settings(daemon, **more), '-r', code], env=daemon.environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert done.returncode == 0 and not done.stderr, (done.returncode, done.stdout, done.stderr)
+    return done.stdout
+
+
+def pool(*arguments):
+    return Daemon(TSLABD, '--size=64M', *arguments)
+
+
+def run_tests(path):
+    """The path of PHP's run-tests.php."""
+    config = os.path.join(os.path.dirname(os.path.realpath(PHP)), 'php-config')
+    for name in config, 'php-config':
+        try:
+            folder = subprocess.run([name, '--extension-dir'], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+        except OSError:
+            continue
+        return os.path.join(folder, 'build', path)
+    raise AssertionError('no php-config')
