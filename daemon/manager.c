@@ -12,7 +12,7 @@
 #include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/notify.h"
+#include "proto/notify.h"
 #include "daemon/peer/client-exec.h"
 #include "daemon/peer/client-reaper.h"
 #include "daemon/peer/client-resume.h"
@@ -171,7 +171,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 /*
- * Instead of sd_event_set_watchdog(), which waits where the service manager does not read its socket. If it is only
+ * Instead of the watchdog of sd-event, which waits where the service manager does not read its socket. If it is only
  * slow, the next regular message would come too late.
  */
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -238,8 +238,15 @@ static int watch_signals(Manager *manager) {
         return r;
 }
 
+static void on_mute(void) {
+        log_line(LOG_WARNING,
+                 "the service manager does not read its socket (NOTIFY_SOCKET): it is told nothing");
+}
+
 static int open_watchdog(Manager *manager) {
         int r = sd_watchdog_enabled(false, &manager->watchdog_usec);
+
+        notify_set_mute(on_mute);
 
         if (r <= 0)
                 return r;

@@ -5,7 +5,7 @@
 #include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/notify.h"
+#include "proto/notify.h"
 #include "proto/deadline.h"
 
 static void log_kept(const char *what) {

@@ -5,15 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "near/clock.h"
 #include "near/message.h"
+#include "near/status.h"
 #include "near/tracker.h"
 
 #define EXIT_USAGE 2
+#define PAUSE_USEC_MIN (50 * USEC_PER_MS)
+#define PAUSE_USEC_MAX (10000 * USEC_PER_MS)
 
-static int open_near(const Options *options, struct tslab **ret_pool, struct tslab_near **ret_near) {
+static int open_near(const Options *options, struct tslab **ret_pool, struct tslab_near **ret_near,
+                     char *ret_why) {
         const struct tslab_options pool_options = { .size = sizeof(pool_options), .comm = "tslab-near" };
         struct tslab_map_options map_options = {
                 .size = sizeof(map_options),
@@ -25,7 +29,11 @@ static int open_near(const Options *options, struct tslab **ret_pool, struct tsl
 
         r = tslab_open(ret_pool, options->pool, &pool_options);
         if (r) {
-                message(LOG_ERR, "cannot open pool '%s': %s", options->pool, strerror(-r));
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "cannot open pool '%s': %s%s", options->pool,
+                                strerror(-r),
+                                r == -EACCES || r == -EPERM
+                                        ? "; the user of tslab-near has to be a writer of the pool"
+                                        : "");
                 return r;
         }
         map_options.flags = TSLAB_MAP_EXCLUSIVE;
@@ -38,9 +46,11 @@ static int open_near(const Options *options, struct tslab **ret_pool, struct tsl
                                 "near cache '%s' was there before; its limits are as they were, see tslabctl maps",
                                 options->name);
         }
-        if (r)
-                message(LOG_ERR, "cannot open near cache '%s' in pool '%s': %s", options->name, options->pool,
-                        strerror(-r));
+        if (r) {
+                (void) snprintf(ret_why, NEAR_WHY_SIZE, "cannot open near cache '%s' in pool '%s': %s",
+                                options->name, options->pool, strerror(-r));
+                *ret_pool = tslab_close(*ret_pool);
+        }
         return r;
 }
 
@@ -66,36 +76,69 @@ static int open_loop(sd_event **ret_event) {
         if (r >= 0)
                 r = add_signals(*ret_event);
         if (r >= 0)
-                r = sd_event_set_watchdog(*ret_event, true);
+                r = status_open(*ret_event);
         if (r < 0)
                 message(LOG_ERR, "cannot set up the event loop: %s", strerror(-r));
         return r;
 }
 
-static int run_tracker(const Options *options) {
-        struct tslab *pool = NULL;
-        struct tslab_near *near = NULL;
-        Tracker *tracker = NULL;
-        sd_event *event = NULL;
+/* The pool, and all that is in it. It may have to be waited for, or for permission to open it. */
+typedef struct Near {
+        const Options *options;
+        sd_event *event;
+        sd_event_source *open; /* the next attempt */
+        uint64_t pause_usec;
+        struct tslab *pool;
+        struct tslab_near *near;
+        Tracker *tracker;
+        char why[NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
+} Near;
+
+/* An attempt that fails costs systemd nothing: restarts of the whole program would have no pause between them. */
+static int wait_for_pool(Near *near, int error, const char *why) {
+        if (strcmp(why, near->why) != 0)
+                message(LOG_ERR, "%s", why);
+        (void) snprintf(near->why, sizeof(near->why), "%s", why);
+        status_set("not covered: %s", why);
+        if (near->options->check || error == -EINVAL)
+                return sd_event_exit(near->event, error == -EINVAL ? EXIT_USAGE : EXIT_FAILURE);
+        near->pause_usec = near->pause_usec * 2 < PAUSE_USEC_MAX ? near->pause_usec * 2 : PAUSE_USEC_MAX;
+        (void) sd_event_source_set_time_relative(near->open, near->pause_usec);
+        return sd_event_source_set_enabled(near->open, SD_EVENT_ONESHOT);
+}
+
+static int on_open(sd_event_source *source, uint64_t usec, void *userdata) {
+        char why[NEAR_WHY_SIZE] = "";
+        Near *near = userdata;
         int r;
 
-        r = open_loop(&event);
+        r = open_near(near->options, &near->pool, &near->near, why);
+        if (r)
+                return wait_for_pool(near, r, why);
+        status_set("not covered yet");
+        r = tracker_new(&near->tracker, near->event, near->pool, near->near, near->options);
+        return r < 0 ? sd_event_exit(near->event, EXIT_FAILURE) : 0;
+}
+
+static int run_near(const Options *options) {
+        Near near = { .options = options, .pause_usec = PAUSE_USEC_MIN };
+        int r;
+
+        r = open_loop(&near.event);
         if (r >= 0)
-                r = open_near(options, &pool, &near);
-        if (r >= 0)
-                r = tracker_new(&tracker, event, pool, near, options);
+                r = sd_event_add_time_relative(near.event, &near.open, CLOCK_BOOTTIME, 0, 0, on_open, &near);
         if (r >= 0) {
-                (void) sd_notify(false, "READY=1\nSTATUS=not covered yet");
-                r = sd_event_loop(event);
+                status_ready();
+                r = sd_event_loop(near.event);
         }
-        (void) tracker_free(tracker);
-        (void) tslab_near_close(near);
-        if (pool)
-                (void) tslab_close(pool);
-        (void) sd_event_unref(event);
-        if (r == -EINVAL) /* a name that is none: no restart mends that */
-                return EXIT_USAGE;
-        return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        (void) tracker_free(near.tracker);
+        (void) tslab_near_close(near.near);
+        if (near.pool)
+                (void) tslab_close(near.pool);
+        (void) sd_event_source_disable_unref(near.open);
+        status_close();
+        (void) sd_event_unref(near.event);
+        return r < 0 ? EXIT_FAILURE : r;
 }
 
 /*
@@ -124,5 +167,5 @@ int main(int argc, char **argv) {
                         message(LOG_ERR, "%s", why);
                 return EXIT_USAGE;
         }
-        return r == 1 ? EXIT_SUCCESS : run_tracker(&options);
+        return r == 1 ? EXIT_SUCCESS : run_near(&options);
 }

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #include "near/advice.h"
 #include "near/clock.h"
 #include "near/message.h"
 #include "near/primary.h"
 #include "near/sentinel.h"
+#include "near/status.h"
 
 #define TICKS_PER_BOUND 4
 #define PATIENCE_BOUNDS 5 /* a primary that does not answer for so long is lost, */
@@ -85,7 +85,7 @@ static void report_trouble(Tracker *tracker, const char *what) {
         if (strcmp(why, tracker->why) != 0)
                 message(LOG_WARNING, "not covered: %s", why);
         (void) snprintf(tracker->why, sizeof(tracker->why), "%s", why);
-        (void) sd_notifyf(false, "STATUS=not covered: %s", why);
+        status_set("not covered: %s", why);
         if (tracker->options->check)
                 (void) sd_event_exit(tracker->event, EXIT_FAILURE);
 }
@@ -174,8 +174,7 @@ static void on_change(void *userdata, const char *key, size_t size) {
 
 static void show_covered(Tracker *tracker) {
         tracker->is_paused = false;
-        (void) sd_notifyf(false, "STATUS=covered: %u server(s); lost %" PRIu64 " times", tracker->n,
-                          tracker->n_losses);
+        status_set("covered: %u server(s); lost %" PRIu64 " times", tracker->n, tracker->n_losses);
 }
 
 static void report_covered(Tracker *tracker) {
@@ -215,8 +214,8 @@ static void look_for_pause(Tracker *tracker) {
                 return;
         tracker->is_paused = true;
         server = &tracker->topology.servers[find_laggard(tracker, &seen)];
-        (void) sd_notifyf(false, "STATUS=not covered: %s:%d has not answered for %u ms", server->host,
-                          server->port, tracker->options->bound_ms);
+        status_set("not covered: %s:%d has not answered for %u ms", server->host, server->port,
+                   tracker->options->bound_ms);
 }
 
 /*

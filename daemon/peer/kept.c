@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/notify.h"
+#include "proto/notify.h"
 
 #define PREFIX "client-"
 

@@ -17,7 +17,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/notify.h"
+#include "proto/notify.h"
 #include "daemon/request/counter.h"
 #include "daemon/request/dispatch.h"
 #include "daemon/work/holder.h"

@@ -9,7 +9,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/notify.h"
+#include "proto/notify.h"
 #include "daemon/peer/identity.h"
 #include "daemon/peer/kept.h"
 #include "proto/cleanup.h"

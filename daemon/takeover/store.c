@@ -4,7 +4,7 @@
 
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/notify.h"
+#include "proto/notify.h"
 #include "daemon/peer/kept.h"
 #include "daemon/takeover/passed.h"
 #include "proto/cleanup.h"

@@ -14,7 +14,7 @@ MAY_USE = {
     'libclient': {'shm', 'proto', 'libclient'},
     'daemon': {'shm', 'proto', 'daemon'},
     'slab-alloc': {'shm', 'proto', 'libclient', 'slab-alloc'},
-    'near': {'near'},
+    'near': {'proto', 'near'},        # messages to a service manager
     'examples': {'examples'},
     'bindings': {'bindings'},
     'tests': ALL,

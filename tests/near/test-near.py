@@ -1,5 +1,6 @@
 """tslab-near beside a real redis-server: hits, changes, lost servers, kills, bad settings."""
 
+import contextlib
 import datetime
 import os
 import signal
@@ -17,7 +18,7 @@ import redis  # noqa: E402
 import side  # noqa: E402
 import tslab  # noqa: E402
 from daemon import SECONDS, Daemon, free_port, wait_for  # noqa: E402
-from servers import Counted, Near, Redis  # noqa: E402
+from servers import TSLAB_NEAR, Counted, Near, Redis  # noqa: E402
 
 BOUND_MS = 5000      # longer than this process may have to wait beside others
 
@@ -312,6 +313,48 @@ class TroubleTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn('Connection refused', text)
 
+    def test_a_pool_that_comes_late(self):
+        """It is waited for: restarts would be many, and each an error in the journal."""
+        path = os.path.join(self.daemon.dir, 'late.sock')
+        server = self.server()
+        process = subprocess.Popen([TSLAB_NEAR, '--pool', path, '--server', f'127.0.0.1:{server.port}', '--prefix='],
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        self.addCleanup(process.stderr.close)
+        self.assertIn('cannot open pool', process.stderr.readline())
+        os.symlink(self.daemon.socket, path)
+        self.assertIn('covered: 1 server', process.stderr.readline())
+
+    def test_a_misspelt_setting(self):
+        done = subprocess.run([TSLAB_NEAR, '--server=127.0.0.1', '--prefix='], capture_output=True, text=True, check=False,
+                              env=os.environ | {'TSLAB_NEAR_LIMITS': '1M'})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('there is no setting TSLAB_NEAR_LIMITS', done.stderr)
+
+    def test_a_manager_that_reads_nothing(self):
+        """Copies are covered, although systemd takes no message."""
+        path = os.path.join(self.daemon.dir, 'notify')
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
+            manager.bind(path)
+            filler.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    filler.sendto(b'X=1', path)
+            server = self.server()
+            process = subprocess.Popen([TSLAB_NEAR, '--pool', self.daemon.socket, '--server', f'127.0.0.1:{server.port}',
+                                        '--prefix='], stderr=subprocess.PIPE, text=True,
+                                       env=os.environ | {'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '400000'})
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            self.addCleanup(process.stderr.close)
+            self.assertIn('covered: 1 server', process.stderr.readline())
+            said = b''
+            manager.settimeout(20)
+            while b'WATCHDOG=1' not in said or b'STATUS=covered' not in said or b'READY=1' not in said:
+                said += manager.recv(4096)
+
     def test_no_such_host(self):
         status, text = self.run_near('--pool', self.daemon.socket, '--prefix=', '--check', '--server', 'nowhere.invalid')
         self.assertEqual(status, 1)
@@ -356,7 +399,7 @@ class TroubleTest(unittest.TestCase):
             self.assertIn(expected, text)
 
     def test_no_such_pool(self):
-        status, text = self.run_near('--pool', '/nonexistent/pool.sock', '--server=127.0.0.1', '--prefix=a')
+        status, text = self.run_near('--pool', '/nonexistent/pool.sock', '--server=127.0.0.1', '--prefix=a', '--check')
         self.assertEqual(status, 1)
         self.assertIn('cannot open pool', text)
 

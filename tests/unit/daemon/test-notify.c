@@ -1,5 +1,5 @@
 /* Messages to a service manager. The other end of NOTIFY_SOCKET is this test, which reads as it likes. */
-#include "daemon/notify.h"
+#include "proto/notify.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/notify.h"
+#include "proto/notify.h"
 #include "daemon/peer/kept.h"
 #include "daemon/takeover/passed.h"
 #include "tests/util/test.h"

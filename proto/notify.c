@@ -1,4 +1,4 @@
-#include "daemon/notify.h"
+#include "proto/notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 #include "proto/socket.h"
@@ -22,6 +21,7 @@
 #define REST_USEC (10 * PROTO_USEC_PER_SEC) /* after a wait, before others may add up to WAIT_USEC again */
 
 static bool is_mute; /* the last message found no room */
+static void (*tell_mute)(void);
 static uint64_t waited_usec; /* since it last had room at once, and the wait before was REST_USEC ago */
 static uint64_t wait_end_usec;
 
@@ -98,10 +98,13 @@ static int send_after_wait(int fd, const char *format, va_list arguments) {
         int r = send_message(true, fd, format, arguments);
 
         is_mute = r == -EAGAIN;
-        if (is_mute && !was_mute)
-                log_line(LOG_WARNING,
-                         "the service manager does not read its socket (NOTIFY_SOCKET): it is told nothing");
+        if (is_mute && !was_mute && tell_mute)
+                tell_mute();
         return r;
+}
+
+void notify_set_mute(void (*on_mute)(void)) {
+        tell_mute = on_mute;
 }
 
 int notify_now(const char *format, ...) {

@@ -1,11 +1,15 @@
 #pragma once
 /*
- * Messages to systemd, or another service manager. A manager that reads nothing, but keeps its socket open, delays the
- * daemon by a second, once: sd_notify(3) would wait for ever. One that reads slowly does so again after ten seconds.
+ * Messages to systemd, or another service manager. A manager that reads nothing, but keeps its socket open, delays a
+ * daemon by a second, once: sd_notify(3), and so the watchdog of sd-event, would wait for ever. One that reads slowly
+ * does so again after ten seconds.
  *
- * Results: 1; 0: there is no manager; negative errno. -EAGAIN: its socket has no room, which is logged.
+ * Results: 1; 0: there is no manager; negative errno. -EAGAIN: its socket has no room.
  */
 #include <stdbool.h>
+
+/* Called when a message of notify_send() or notify_send_fd() finds no room, and the one before it did. */
+void notify_set_mute(void (*on_mute)(void));
 
 /* For a message that is sent anew later, such as STATUS=. Does not wait, nor log. */
 int notify_now(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
