@@ -139,7 +139,8 @@ fastcgi_param SCRIPT_FILENAME {work}/index.php; fastcgi_param REQUEST_METHOD $re
         daemon.process.wait()
         status, text, _ = ask(number, cookie)
         assert status == 200, text
-        daemon.process = subprocess.Popen(daemon.command, env=daemon.environment)
+        daemon.process = subprocess.Popen([*daemon.command, '--fresh'], env=daemon.environment)
+        wait_for(daemon.answers)
     finally:
         web.terminate()
         server.terminate()
