@@ -26,7 +26,7 @@
 #include "libclient/near.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
-#include "shm/arena/pool-clock.h"
+#include "shm/clock/pool-clock.h"
 #include "shm/epoch/epoch.h"
 
 #define ROOT_PREFIX "near."

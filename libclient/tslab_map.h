@@ -57,9 +57,9 @@
  * suspended, and does not follow the wall clock. It is exact to a tick of the kernel, which takes 1 to 10 ms, or longer
  * where the ticks of a virtual machine come late. When the time of a key is over, the key is absent at once, for all
  * calls. Its memory goes back within a second: the daemon sees to that or, in a private pool, calls that change maps.
- * In a private pool, a call that finds no memory, or no room below the limit, first deletes expired entries. A process
- * in a time namespace of its own has another clock: the entries of others end early or late for it, and its own for
- * them.
+ * In a private pool, a call that finds no memory, or no room below the limit, first deletes expired entries. Processes
+ * in different time namespaces have one clock for this. A process learns its namespace's offset from /proc; without
+ * that, or between its own unshare(2) and fork(2) in a namespace that is not the host's, it is taken to have none.
  *
  * Limits. A map with limit_bytes keeps its entries within so many bytes. An entry counts with the size class of its
  * object, and with those of its further objects; tslab_map_statistics() has the sum. Three things come on top: the

@@ -142,12 +142,14 @@ void __tsan_release(void *address);
  * 16-byte compare-and-set. It is inline assembly because gcc's builtin calls libatomic. That takes a
  * lock where it cannot prove that the processor has the instruction, and always under ThreadSanitizer,
  * and the lock is private to this process: it would not keep other processes out.
+ *
+ * shm_local_*: of memory of this process alone, and no step of the explorer.
  */
-__attribute__((no_sanitize("thread"))) static inline bool shm_pair_cas_acqrel(ShmPair *p, ShmPair *expected,
-                                                                              ShmPair desired) {
+__attribute__((no_sanitize("thread"))) static inline bool shm_local_pair_cas_acqrel(ShmPair *p,
+                                                                                    ShmPair *expected,
+                                                                                    ShmPair desired) {
         bool done;
 
-        SHM_STEP_HERE(p);
         __tsan_release(p);
         __asm__ volatile("lock cmpxchg16b %1"
                          : "=@ccz"(done), "+m"(*p), "+a"(expected->low), "+d"(expected->high)
@@ -156,6 +158,14 @@ __attribute__((no_sanitize("thread"))) static inline bool shm_pair_cas_acqrel(Sh
         __tsan_acquire(p);
         return done;
 }
+
+static inline bool shm_pair_cas_acqrel(ShmPair *p, ShmPair *expected, ShmPair desired) {
+        SHM_STEP_HERE(p);
+        return shm_local_pair_cas_acqrel(p, expected, desired);
+}
+
+#define shm_local_load_acq(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define shm_local_store_rlx(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 /*
  * Reads both halves in the order high, low, high. (cmpxchg16b would fault on a mapping that is read-only.)

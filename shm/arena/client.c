@@ -38,6 +38,7 @@
 #include "shm/arena/record.h"
 #include "shm/arena/share.h"
 #include "shm/arena/text.h"
+#include "shm/clock/time-namespace.h"
 #include "shm/format/edge.h"
 
 #define STATE_SHIFT 56
@@ -66,6 +67,11 @@ static int read_stat(pid_t pid, char *buffer, size_t size) {
         return 0;
 }
 
+/* The offset of the clock by which /proc tells start times, in its unit. */
+static int64_t boot_ticks(void) {
+        return shm_time_namespace_boot_ns() / (INT64_C(1000000000) / sysconf(_SC_CLK_TCK));
+}
+
 int shm_process_start_time(pid_t pid, uint32_t *ret) {
         char buffer[1024], *at;
         int r;
@@ -80,7 +86,8 @@ int shm_process_start_time(pid_t pid, uint32_t *ret) {
                 at = strchr(at + 1, ' ');
         if (!at)
                 return -ESRCH;
-        *ret = (uint32_t) strtoull(at + 1, NULL, 10);
+        /* In another time namespace the same process has another number there. */
+        *ret = (uint32_t) (strtoll(at + 1, NULL, 10) - boot_ticks());
         return 0;
 }
 

@@ -30,12 +30,10 @@ typedef struct ShmMapOptionSets {
 } ShmMapOptionSets;
 static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 
-/* Entries that expire. Times are milliseconds of the pool's clock (shm/arena/pool-clock.h); 0: never, or none. */
+/* Entries that expire. Times are milliseconds of the pool's clock (shm/clock/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {
         uint64_t first; /* no entry expires before; it may be too early, and during a pass too late */
-        uint64_t unused[7];
-        uint64_t boot_offset_ms; /* that clock runs ahead of CLOCK_MONOTONIC by this */
-        uint64_t renewed; /* when it was last set */
+        uint64_t unused[9];
         uint64_t hand; /* the next slab of the pass under way; 0: none is */
         uint64_t begun; /* when this pass, or the last one, began */
         uint64_t unused2[4];

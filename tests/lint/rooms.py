@@ -15,21 +15,25 @@ LAYERS = ('shm', 'proto', 'libclient', 'slab-alloc', 'daemon', 'daemon/ctl', 'ne
 # The rooms of all layers, each with the other rooms that it may include.
 ROOMS = {
     'shm/arch': '',
+    'shm/clock': 'shm/arch',
     'shm/format': 'shm/arch',
-    'shm/arena': 'shm/arch shm/format',
-    'shm/slab': 'shm/arch shm/format shm/arena',
-    'shm/epoch': 'shm/arch shm/format shm/arena shm/slab',
-    'shm/cache': 'shm/arch shm/format shm/arena shm/slab shm/epoch',
-    'shm/map/leaf': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache',
-    'shm/map/trie': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf',
-    'shm/map/state': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie',
-    'shm/map/evict': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie shm/map/state',
-    'shm/map/entry': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie shm/map/state '
+    'shm/arena': 'shm/arch shm/clock shm/format',
+    'shm/slab': 'shm/arch shm/clock shm/format shm/arena',
+    'shm/epoch': 'shm/arch shm/clock shm/format shm/arena shm/slab',
+    'shm/cache': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch',
+    'shm/map/leaf': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache',
+    'shm/map/trie': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf',
+    'shm/map/state': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie',
+    'shm/map/evict': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie '
+                     'shm/map/state',
+    'shm/map/entry': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie '
+                     'shm/map/state '
                      'shm/map/evict',
-    'shm/near': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf',
-    'shm/maintain': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie shm/map/state '
+    'shm/near': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf',
+    'shm/maintain': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie '
+                    'shm/map/state '
                     'shm/map/entry',
-    'shm/stats': 'shm/arch shm/format shm/arena shm/slab shm/epoch shm/cache',
+    'shm/stats': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache',
 
     'proto': '',
 

@@ -10,11 +10,11 @@
 #define END 100U /* the end of the entry that is there before */
 
 static inline uint64_t clock_ns(const ShmArena *arena) {
-        return shm_load_rlx(&arena->header->expiry.boot_offset_ms) * SHM_NS_PER_MS;
+        return shm_load_rlx(&arena->header->expiry.unused[0]) * SHM_NS_PER_MS;
 }
 
 static inline void set_clock(uint64_t ms) {
-        shm_store_rlx(&world_arena.header->expiry.boot_offset_ms, ms);
+        shm_store_rlx(&world_arena.header->expiry.unused[0], ms);
 }
 
 /* The sum, or an error. */

@@ -22,7 +22,6 @@
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
 
-#define RENEW_MS 1000
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
@@ -72,12 +71,6 @@ bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         if (first == 0)
                 return false;
         now = shm_clock_ns(arena) / SHM_NS_PER_MS;
-        /* ORDER: rlx; two at once do no harm. */
-        if (now - shm_load_rlx(&expiry->renewed) >= RENEW_MS) {
-                shm_clock_renew(arena);
-                now = shm_clock_ns(arena) / SHM_NS_PER_MS;
-                shm_store_rlx(&expiry->renewed, now); /* ORDER: rlx; as above. */
-        }
         *ret_now_ms = now;
         /* ORDER: rlx; hints. */
         if (shm_load_rlx(&expiry->hand) != 0)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/arena/pool-clock.h"
+#include "shm/clock/pool-clock.h"
 #include "shm/cache/object.h"
 #include "shm/map/leaf/trie-word.h"
 

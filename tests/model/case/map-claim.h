@@ -25,11 +25,11 @@
 #define asleep world.objects[0].handle /* the word's value with which actor 0 sleeps; 0: it does not */
 
 static uint64_t clock_ns(const ShmArena *arena) {
-        return shm_load_rlx(&arena->header->expiry.boot_offset_ms) * SHM_NS_PER_MS;
+        return shm_load_rlx(&arena->header->expiry.unused[0]) * SHM_NS_PER_MS;
 }
 
 static void set_clock(uint64_t ms) {
-        shm_store_rlx(&world_arena.header->expiry.boot_offset_ms, ms);
+        shm_store_rlx(&world_arena.header->expiry.unused[0], ms);
 }
 
 static int claim_as(ShmActor *actor, const ShmTrie *trie, uint64_t *ret_version) {

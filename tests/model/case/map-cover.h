@@ -26,7 +26,7 @@ static uint64_t clock_ns(const ShmArena *arena) {
 }
 
 static uint64_t *engine(void) {
-        return &world_arena.header->expiry.renewed;
+        return &world_arena.header->expiry.unused[0];
 }
 
 static ShmCoverTime both(uint64_t ms) {

@@ -650,18 +650,6 @@ static void test_limit_held_up(void **state) {
         assert_int_equal(totals(f).entries, 0);
 }
 
-/* The system's clocks behind what the pool saw of them, as after a scribble: its clock does not go back. */
-static void test_clock_does_not_go_back(void **state) {
-        Fixture *f = *state;
-        uint64_t *offset_ms = &f->arena.header->expiry.boot_offset_ms, before;
-
-        shm_clock_renew(&f->arena);
-        *offset_ms += 3600 * 1000;
-        before = shm_clock_ns(&f->arena);
-        shm_clock_renew(&f->arena);
-        assert_true(shm_clock_ns(&f->arena) >= before);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, map_teardown),
@@ -686,7 +674,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_between_ticks, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_held_up, setup, map_teardown),
-                cmocka_unit_test_setup_teardown(test_clock_does_not_go_back, setup, map_teardown),
         };
 
         return cmocka_run_group_tests_name("map-expiry", tests, NULL, NULL);
