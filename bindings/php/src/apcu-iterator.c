@@ -241,12 +241,12 @@ ZEND_METHOD(APCUIterator, current) {
 /* Counts the entries, and their bytes, from the start; the position stays. */
 static void iterator_total(ApcuIterator *iterator, zend_long *ret_count, zend_long *ret_size) {
         struct tslab_map_info info;
-        ApcuIterator walk = *iterator;
+        /* Not the object itself: its memory ends before the end of its struct. */
+        ApcuIterator walk = { .pattern = iterator->pattern };
         zend_string *key;
 
         *ret_count = *ret_size = 0;
-        walk.at = 0;
-        walk.cursor = (struct tslab_map_cursor){ 0 };
+        ZVAL_COPY_VALUE(&walk.keys, &iterator->keys);
         while ((key = next_key(&walk))) {
                 if ((!Z_ISUNDEF(walk.keys) || does_match(&walk, key)) &&
                     php_tslab_map_describe(php_tslab_apcu_map(), key, &info) == 0) {
