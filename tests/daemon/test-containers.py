@@ -293,8 +293,9 @@ class Pool:
                     os.close(fd)
 
     def names(self):
+        """Memory and clients. Twice a minute the daemon also stores a pipe for a moment, to see whether there is room."""
         self.pump()
-        return sorted(name for name, _ in self.kept)
+        return sorted(name for name, _ in self.kept if name != 'probe')
 
     def start(self, *options):
         """The next daemon gets what the last one left."""
