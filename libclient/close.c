@@ -10,8 +10,8 @@
  *
  * Invariants
  *   1. A call that changes the arena is inside pool_enter()..pool_leave(), with its state busy; or inside
- *      pool_begin()..pool_end(), where it is counted; or it is the fast path, with its record's seq odd.
- *   2. The closer writes the serial, issues a membarrier, then looks. So a thread that became busy, or was counted,
+ *      pool_begin()..pool_end(), where it has a slot; or it is the fast path, with its record's seq odd.
+ *   2. The closer writes the serial, issues a membarrier, then looks. So a thread that became busy, or took a slot,
  *      sees that the pool is closed, or the closer sees the thread. From then on calls only leave.
  *   3. When no call is left, nobody writes an actor's `attention`. The closer sets it to UINT64_MAX, where it stays.
  *      After one more membarrier an odd seq is that of an operation in progress, or of one that will miss.
@@ -19,8 +19,7 @@
  *      whose `attention` fits nothing, so it misses. Its stores go to the arena until the arena is replaced, and
  *      afterwards to memory that nobody uses. So records are given back only then, over another mapping.
  *   5. A thread that ended inside a call, by a raw exit, never leaves it. When the closer finds the thread gone, it
- *      marks the record DEAD and repairs it. But pool_begin() and pool_end(), around control calls, only count: the
- *      closer cannot tell that a thread ended between them, and waits for it.
+ *      marks the record DEAD and repairs it. Nor does it wait for such a thread between pool_begin() and pool_end().
  *
  * Who may do what: the closer writes `serial`, and `attention` in the actors of other threads; a thread writes all else
  *   of its state.
@@ -29,6 +28,7 @@
  *   this process ends, and are left to repair, too.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@
 #include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
 #include "shm/map/trie/trie-shrink.h"
-#include "shm/arena/thread.h"
+#include "shm/owner/thread.h"
 
 #define YIELDS_MAX 100
 #define SLICE_NSEC 50000
@@ -63,7 +63,7 @@ static void wait_slice(struct tslab *pool, uint32_t *n) {
                 return;
         }
         if (*n % LOOK_EVERY == 0)
-                (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client);
+                (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client, 0);
         nanosleep(&slice, NULL);
 }
 
@@ -136,9 +136,10 @@ static void pool_quiesce(struct tslab *pool) {
         ThreadState *state;
 
         close_barrier();
-        /* ORDER: acq, pairs with pool_end(); all those calls did is done. */
-        while (shm_load_acq(&pool->local->n_calls) != 0)
+        while (calls_any(pool))
                 wait_slice(pool, &n);
+        pool_take_spare_lock(pool);
+        lock_release(&pool->local->spare_lock);
         n_records = shm_arena_n_records_ever(&pool->arena); /* no state is made any more */
         wait_calls(pool, n_records);
         for (uint32_t i = 1; (state = next_state(pool, n_records, &i));)

@@ -13,7 +13,7 @@
  *   5. The process uses only an entry whose state shm_client_enter() has made USED.
  *
  * Who may do what: the thread that opens the pool calls connection_begin() before others know the pool. A thread
- *   that holds attach_lock calls connection_attach_child(); a thread that holds control_lock calls
+ *   that holds attach_lock calls connection_attach_child(); a thread that holds call_lock calls
  *   connection_ask() and connection_look(). Any thread reads `stale`.
  *
  * Crash: a process that dies with an entry leaves the entry to the daemon, which finds the process gone, repairs
@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -348,6 +349,20 @@ void connection_look(struct tslab *pool) {
         bool is_brief = pool->local->is_mute && pool->timeout_usec > LOOK_AGAIN_USEC;
 
         (void) reach_daemon(pool, is_brief ? LOOK_AGAIN_USEC : pool->timeout_usec);
+}
+
+/* The end of a connection is seen by reach_daemon(). Other processes may have the descriptor, too. */
+static void hang_up(const struct tslab *pool) {
+        int fd = proto_call_fd(pool->call);
+
+        if (fd >= 0)
+                (void) shutdown(fd, SHUT_RDWR);
+}
+
+void connection_take_lock(struct tslab *pool) {
+        if (lock_take(&pool->local->call_lock) &&
+            shm_load_rlx(&pool->local->attached)) /* ORDER: rlx; a hint. */
+                hang_up(pool);
 }
 
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply) {

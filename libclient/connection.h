@@ -16,14 +16,17 @@ int connection_begin(struct tslab *pool, uint32_t *ret_client);
  */
 int connection_attach_child(struct tslab *pool, uint32_t *ret_client);
 
+/* Takes call_lock. If its last holder ended with it, perhaps in the middle of a request, the connection is given up. */
+void connection_take_lock(struct tslab *pool);
+
 /*
- * Makes one request. If the daemon hung up, looks for its successor first. Under control_lock of an attached pool. The
+ * Makes one request. If the daemon hung up, looks for its successor first. Under call_lock of an attached pool. The
  * control errors of <tslab.h>.
  */
 int connection_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret_reply);
 
 /*
  * If the daemon hung up: connects to its successor, and sets pool->stale if that one has another arena, or gave this
- * process up. Under control_lock. A forked child that has not attached only asks which arena the daemon has.
+ * process up. Under call_lock. A forked child that has not attached only asks which arena the daemon has.
  */
 void connection_look(struct tslab *pool);

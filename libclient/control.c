@@ -4,26 +4,26 @@
  * Purpose: closing epochs and giving memory back, by the processes that use the pool.
  *
  * Invariants
- *   1. The thread that set control_owner from 0 does control work, with record 0 for intents.
- *   2. Nobody waits for another process: a thread that does not get the lock returns -EBUSY, or leaves drained slabs to
- *      the owner of the lock, which looks at n_drained after unlocking. There is one exception: a change of a map that
- *      would fail for lack of memory waits, for some milliseconds (libclient/map-expiry.c).
+ *   1. The owner of control work (shm/owner/owner.h) does it, with record 0 for intents.
+ *   2. Nobody waits for another process: a thread that does not become the owner returns -EBUSY, or leaves drained
+ *      slabs to the owner, which looks at n_drained after it has ended its work. It takes control work over from an
+ *      owner that is gone, and goes on where that one left.
  *   3. Maps are swept last, in slices. After each slice the lock is free for as long, for others' control work and for
  *      calls that delete expired entries. The place of a sweep is in the arena: each process that waits for its end
  *      goes on from there. A call that came to delete entries does a slice of the sweep instead, if one is due:
  *      otherwise such calls, of several processes, would have the lock all the time.
  *
- * Who may do what: see 1. Threads of one process exclude each other by control_lock before that.
+ * Who may do what: see 1. Threads of one process wait for each other.
  *
- * Crash: control_owner names a dead process, and control work stays undone until tslab_reap(). Allocating and freeing
- *   go on. If a process dies between two slices, nobody has the lock: the sweep stays where it is until a process wants
- *   another sweep, or calls tslab_reap().
+ * Crash: the next thread that wants to do control work takes it over. If a process dies between two slices, there is no
+ *   owner: the sweep stays where it is until a process wants another sweep, or calls tslab_reap().
  */
 #include "libclient/control.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "libclient/enter.h"
 #include "libclient/open.h"
@@ -34,7 +34,8 @@
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
 #include "shm/arena/clock.h"
-#include "shm/arena/thread.h"
+#include "shm/owner/owner.h"
+#include "shm/owner/thread.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
 
@@ -51,11 +52,9 @@
 #else
 #define SWEEP_ENTRIES 256 /* looked at between two looks at the clock */
 #endif
+#define OWNER_LOOK_USEC 1000
+#define OWNER_WAIT_USEC 10000 /* another thread of this process works: we are woken, unless it ends */
 #define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
-
-static uint64_t owner_word(const struct tslab *pool) {
-        return (uint64_t) pool->local->start_time << 32 | (pool->local->client + 1);
-}
 
 /* The number of sweeps that anybody has asked for. */
 static uint64_t sweeps_asked(const struct tslab *pool) {
@@ -63,43 +62,6 @@ static uint64_t sweeps_asked(const struct tslab *pool) {
 
         /* ORDER: rlx; the owner's, but for maps made anew, which can wait. ORDER: rlx; as the other. */
         return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
-}
-
-static int control_lock_begin(struct tslab *pool, bool wait, uint64_t owner, ShmActor *ret_control) {
-        PoolLocal *local = pool->local;
-
-        if (wait)
-                pthread_mutex_lock(&local->control_lock);
-        else if (pthread_mutex_trylock(&local->control_lock) != 0)
-                return -EBUSY;
-        /* ORDER: acqrel, pairs with control_unlock(); the last owner's stores are seen. */
-        if (!shm_cas_acqrel(&pool->arena.header->control_owner.value, &owner, owner_word(pool))) {
-                pthread_mutex_unlock(&local->control_lock);
-                return -EBUSY;
-        }
-        local->recount |= shm_repair_wanted(&pool->arena);
-        local->sweeps_before = sweeps_asked(pool);
-        shm_actor_init_daemon(ret_control, &pool->arena);
-        return 0;
-}
-
-int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
-        return control_lock_begin(pool, wait, 0, ret_control);
-}
-
-int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control) {
-        return control_lock_begin(pool, true, owner, ret_control);
-}
-
-void control_put_back(struct tslab *pool, uint64_t owner) {
-        /* ORDER: rel, pairs with control_begin(); our stores precede it. */
-        shm_store_rel(&pool->arena.header->control_owner.value, owner);
-        pthread_mutex_unlock(&pool->local->control_lock);
-        shm_fence_sc(); /* ORDER: sc; a thread that met our lock had drained its slab before we look again. */
-}
-
-static void control_unlock(struct tslab *pool) {
-        control_put_back(pool, 0);
 }
 
 /*
@@ -140,6 +102,98 @@ static void maintain_run(ShmMaintain *m, uint64_t wait_usec) {
                         nanosleep(&slice, NULL);
                 now = proto_now_usec();
         }
+}
+
+/* Ends control work. `left`: some of it is undone, and the next owner takes it up first. */
+static void control_unlock(struct tslab *pool, bool left) {
+        shm_owner_release(&pool->arena, left);
+        shm_fence_sc(); /* ORDER: sc; a thread that met an owner had drained its slab before we look again. */
+}
+
+/*
+ * Whether the owner is gone. Calls that leave their work to others ask the kernel only if the same owner was there a
+ * while ago, since that takes 20 us.
+ */
+static bool owner_is_gone(struct tslab *pool, uint64_t owner, bool wait, uint32_t tid) {
+        PoolLocal *local = pool->local;
+        uint64_t now = proto_now_usec();
+
+        if (!wait && shm_load_rlx(&local->busy_owner) != owner) { /* ORDER: rlx; hints, as below. */
+                shm_store_rlx(&local->busy_owner, owner); /* ORDER: rlx; a hint. */
+                shm_store_rlx(&local->busy_usec, now + OWNER_LOOK_USEC); /* ORDER: rlx; a hint. */
+                return false;
+        }
+        if (!wait && now < shm_load_rlx(&local->busy_usec)) /* ORDER: rlx; a hint. */
+                return false;
+        shm_store_rlx(&local->busy_usec, now + OWNER_LOOK_USEC); /* ORDER: rlx; a hint. */
+        return shm_owner_is_gone(&pool->arena, owner, local->client, tid);
+}
+
+/* Becomes the owner. *ret_left: the last one left work undone. -EBUSY. */
+static int take_control(struct tslab *pool, bool wait, bool *ret_left) {
+        uint32_t client = pool->local->client, tid = (uint32_t) gettid();
+
+        for (;;) {
+                uint64_t word = shm_owner_load(&pool->arena);
+                ShmOwnerState state = shm_owner_state(word);
+
+                if (state != SHM_OWNER_HELD || owner_is_gone(pool, word, wait, tid)) {
+                        *ret_left = state != SHM_OWNER_FREE;
+                        if (shm_owner_take(&pool->arena, word, client, tid))
+                                return 0;
+                } else if (wait && shm_owner_client(word) == client) {
+                        shm_owner_wait(&pool->arena, word, OWNER_WAIT_USEC);
+                } else {
+                        return -EBUSY;
+                }
+        }
+}
+
+/*
+ * Goes on after an owner that did not end its work: ends its unfinished step, repairs, revokes, walks. -ENOMEM: record
+ * 0 still names that step, so nobody may begin other control work.
+ */
+static int take_up(struct tslab *pool, ShmActor *control, bool wait) {
+        ShmRepairCounts counts;
+        ShmMaintain *m;
+        int r;
+
+        r = maintain_new(control, &m);
+        if (r)
+                return r;
+        /* If the owner died in a slice, its sweep does not know which entries it took out: it begins anew. */
+        control->arena->header->sweeps.sweep = (ShmMapSweep){};
+        (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
+        maintain_run(m, wait ? CLOSE_WAIT_USEC : 0);
+        maintain_free(m);
+        pool->local->recount = true;
+        return 0;
+}
+
+int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
+        bool left;
+        int r;
+
+        r = take_control(pool, wait, &left);
+        if (r)
+                return r;
+        shm_actor_init_daemon(ret_control, &pool->arena);
+        r = left ? take_up(pool, ret_control, wait) : 0;
+        if (r) {
+                control_unlock(pool, true);
+                return r;
+        }
+        pool->local->recount |= shm_repair_wanted(&pool->arena);
+        pool->local->sweeps_before =
+                left ? UINT64_MAX : sweeps_asked(pool); /* it may have left one of maps, too */
+        return 0;
+}
+
+void control_leave(struct tslab *pool) {
+        if (pool->is_private &&
+            shm_load_rlx(&pool->local->attached) && /* ORDER: rlx; this thread's calls are over. */
+            shm_owner_is(shm_owner_load(&pool->arena), pool->local->client, (uint32_t) gettid()))
+                control_unlock(pool, true);
 }
 
 static void look_and_run(ShmMaintain *m, uint64_t wait_usec) {
@@ -212,7 +266,7 @@ static void sweep_rest(struct tslab *pool, uint64_t asked, uint32_t miscounts) {
                         continue;
                 (void) control_sweep(&control);
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
-                control_unlock(pool);
+                control_unlock(pool, false);
                 pool_run_deferred(pool);
                 deadline = proto_deadline(CLOSE_WAIT_USEC);
         }
@@ -234,7 +288,7 @@ static void end_control(struct tslab *pool, bool all) {
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
         }
         empty_idle_caches(pool);
-        control_unlock(pool);
+        control_unlock(pool, false);
         pool_run_deferred(pool);
         if (!done)
                 sweep_rest(pool, asked, miscounts);
@@ -300,7 +354,7 @@ void pool_run_deferred_slow(struct tslab *pool) {
                 return;
         if (pool_attach(pool) == 0 && control_begin(pool, false, &control) == 0) {
                 walk_all(&control);
-                control_unlock(pool);
+                control_unlock(pool, false);
         }
         pool_end(pool);
 }
@@ -328,22 +382,6 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
         }
         maintain_free(m);
         return r;
-}
-
-int control_take_up(ShmActor *control) {
-        ShmRepairCounts counts;
-        ShmMaintain *m;
-        int r;
-
-        r = maintain_new(control, &m);
-        if (r)
-                return r;
-        /* If the owner died in a slice, its sweep does not know which entries it took out: it begins anew. */
-        control->arena->header->sweeps.sweep = (ShmMapSweep){};
-        (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
-        maintain_run(m, CLOSE_WAIT_USEC);
-        maintain_free(m);
-        return 0;
 }
 
 bool control_reap_threads(struct tslab *pool) {
@@ -455,7 +493,7 @@ static void slab_freed(struct tslab *pool, uint32_t slab) {
                 drop_one(&control, slab);
         if (is_over_retain(pool))
                 (void) shm_pages_trim(&control, pool->retain, TRIM_MAX);
-        control_unlock(pool); /* and no caches of idle threads are emptied: a free is short */
+        control_unlock(pool, false); /* and no caches of idle threads are emptied: a free is short */
         pool_run_deferred(pool);
 }
 

@@ -1,24 +1,18 @@
 #pragma once
 /*
- * Control work of private pools, which have no daemon: by the thread that gets header->control_owner.
+ * Control work of private pools, which have no daemon: by the owner of control work: see shm/owner/owner.h.
  */
 #include "libclient/pool.h"
 #include "shm/arena/client.h"
 
 /*
- * Begins: `control` then acts with record 0. This process has attached. -EBUSY: another process does control work or,
- * unless `wait`, another thread does.
+ * Begins: `control` then acts with record 0, and work that the last owner left undone is done. This process has
+ * attached. `wait`: also waits for threads of this process, and for threads in the middle of a call. -EBUSY: others do
+ * control work; -ENOMEM.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
-/* Takes the lock over from a process that died holding it. -EBUSY: somebody else did so first. */
-int control_take_over(struct tslab *pool, uint64_t owner, ShmActor *ret_control);
-/*
- * Goes on after the last owner: ends its unfinished step, repairs, revokes, walks. -ENOMEM: record 0 still names
- * that step, so nobody may begin other control work; control_put_back() is to follow.
- */
-int control_take_up(ShmActor *control);
-/* Control work is the dead owner's again. */
-void control_put_back(struct tslab *pool, uint64_t owner);
+/* This thread ends, perhaps in the middle of control work. */
+void control_leave(struct tslab *pool);
 /* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
 /*
@@ -41,13 +35,6 @@ void control_end_all(struct tslab *pool);
  */
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
 
-/* Private pools: whether the process of an entry of the client table has ended. False if that is not known. */
-bool control_is_dead(const ShmClientInfo *info);
-/*
- * Private pools: whether a process that has ended owns the control lock: then nobody does control work until
- * tslab_reap().
- */
-bool control_owner_is_dead(const struct tslab *pool);
 /*
  * Private pools, where records have run short: takes the records of threads that ended without giving them back,
  * in any process. Returns whether there were some.

@@ -16,7 +16,7 @@
  */
 #include <errno.h>
 
-#include "libclient/pool.h"
+#include "libclient/calls.h"
 
 /*
  * Finds or makes this thread's state, attaching a forked child first. With a state that threads
@@ -24,6 +24,8 @@
  */
 int pool_enter_slow(struct tslab *pool, ThreadState **ret);
 void pool_leave_shared(struct tslab *pool);
+/* Takes spare_lock. If its last holder ended with it, the spare record is left to repair, and there is none now. */
+void pool_take_spare_lock(struct tslab *pool);
 
 /*
  * This thread's state, if it is the one that it used last, belongs to it alone, and has nothing pending; else NULL. For
@@ -46,18 +48,7 @@ static inline ThreadState *pool_thread(const struct tslab *pool) {
 /* The same for any state that belongs to this thread alone, whichever it used last. */
 ThreadState *pool_thread_slow(const struct tslab *pool);
 
-static inline bool pool_is_closed(const struct tslab *pool) {
-        return shm_load_rlx(&pool->serial) == POOL_CLOSED; /* ORDER: rlx; the caller's fences order it. */
-}
-
-/*
- * Around code that uses the pool without a thread's state: between the two the pool stays open. They nest.
- * -EBADF: the pool was closed.
- */
-int pool_begin(struct tslab *pool);
-void pool_end(struct tslab *pool);
-
-/* The same for one thread's state, without an atomic read-modify-write. */
+/* As pool_begin() for one thread's state, without an atomic read-modify-write. */
 static inline int pool_set_busy(struct tslab *pool, ThreadState *state) {
         shm_store_rlx(&state->busy, 1); /* ORDER: rlx; the closer's membarrier makes it precede the load. */
         shm_compiler_barrier();

@@ -51,9 +51,9 @@ static int ref_take_locked(struct tslab *pool, uint32_t epoch) {
 static int ref_take(struct tslab *pool, uint32_t epoch) {
         int r;
 
-        pthread_mutex_lock(&pool->local->refs_lock);
+        (void) lock_take(&pool->local->refs_lock);
         r = ref_take_locked(pool, epoch);
-        pthread_mutex_unlock(&pool->local->refs_lock);
+        lock_release(&pool->local->refs_lock);
         return r;
 }
 
@@ -67,12 +67,12 @@ static int ref_drop(struct tslab *pool, uint32_t epoch) {
         if (r)
                 return r;
         ref = &local->refs[info.id];
-        pthread_mutex_lock(&local->refs_lock);
+        (void) lock_take(&local->refs_lock);
         if (ref->epoch != epoch || ref->n == 0)
                 r = -ENOENT;
         else if (--ref->n == 0)
                 shm_client_release_hold(&pool->arena, local->client, info.id);
-        pthread_mutex_unlock(&local->refs_lock);
+        lock_release(&local->refs_lock);
         return r ? r : (int) shm_client_count_holders(&pool->arena, epoch);
 }
 

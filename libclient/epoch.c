@@ -68,9 +68,9 @@ static int epoch_ask(struct tslab *pool, ProtoRequest *request, ProtoReply **ret
         r = pool_attach(pool);
         if (r)
                 return r;
-        pthread_mutex_lock(&pool->local->control_lock);
+        connection_take_lock(pool);
         r = connection_ask(pool, request, ret_reply);
-        pthread_mutex_unlock(&pool->local->control_lock);
+        lock_release(&pool->local->call_lock);
         return r;
 }
 

@@ -18,10 +18,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/map.h"
 #include "proto/deadline.h"
+#include "shm/arena/client.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/state/wait.h"
 
@@ -34,7 +34,7 @@ static bool claimer_is_dead(const struct tslab_map *map, const ShmClaim *claim) 
         ShmClientInfo info;
 
         return map->pool->is_private && shm_client_get(&map->pool->arena, claim->client, &info) == 0 &&
-               control_is_dead(&info);
+               shm_client_is_gone(&info);
 }
 
 static int claim_once(struct tslab_map *map, const void *key, size_t key_size, const ShmMapClaim *claim,

@@ -72,7 +72,7 @@ static bool run_slice_at_once(struct tslab *pool) {
         if (!shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
                 return false;
         r = run_slice(pool, false, now_ms, proto_deadline(URGENT_SLICE_USEC));
-        if (r == -EBUSY && !control_owner_is_dead(pool)) {
+        if (r == -EBUSY) {
                 nanosleep(&slice, NULL);
                 r = 0;
         }

@@ -106,7 +106,7 @@ static void forget_pending(ThreadState *thread, tslab_handle handle) {
  */
 static void spare_unlock(struct tslab *pool, const ThreadState *thread) {
         if (!pool_is_spare(pool, thread))
-                pthread_mutex_unlock(&pool->local->spare_lock);
+                lock_release(&pool->local->spare_lock);
 }
 
 /* -EUSERS, -EDQUOT: there is no spare record now, and nothing is locked. */
@@ -114,7 +114,7 @@ static int spare_lock(struct tslab *pool, const ThreadState *thread, ThreadState
         int r;
 
         if (!pool_is_spare(pool, thread))
-                pthread_mutex_lock(&pool->local->spare_lock);
+                pool_take_spare_lock(pool);
         r = pool_keep_spare(pool);
         if (r)
                 spare_unlock(pool, thread);

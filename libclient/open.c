@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,7 @@
 #include "proto/path.h"
 #include "shm/arena/clock.h"
 #include "shm/arena/client.h"
+#include "shm/arch/process.h"
 #include "shm/maintain/freeze.h"
 
 #define SILENT_USEC UINT64_C(10000000)
@@ -94,23 +96,40 @@ static void pool_freep(struct tslab **pool) {
         (void) pool_unref(*pool);
 }
 
+static uint64_t pid_namespace(void) {
+        struct stat st;
+
+        return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+static bool is_of_pool_namespace(struct tslab *pool) {
+        if (pool->pid_namespace == 0)
+                pool->pid_namespace = pid_namespace(); /* the pool's first process */
+        return pool->pid_namespace == pid_namespace();
+}
+
 /*
- * Without /proc, as in a chroot, the start time stays 0: not known. A shortage that may pass is an error: nobody would
- * ever find out that this process died.
+ * Without /proc, as in a chroot, and in another pid namespace than that of the pool's first process, the start time
+ * stays 0: not known. There our number would be another process's for others. A shortage that may pass is an error:
+ * nobody would ever find out that this process died.
  */
 static int join_private(struct tslab *pool, uint32_t *ret_client) {
         ShmClientInfo info = { .pid = getpid(), .uid = getuid(), .gid = getgid() };
+        ShmProcess process = {};
         int r;
 
-        r = shm_process_start_time(info.pid, &info.start_time);
+        r = shm_process_look(info.pid, &process);
         if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
                 return r;
+        if (is_of_pool_namespace(pool)) {
+                info.start_time = process.start_time;
+                info.program = process.program;
+        }
         info.attached_usec = shm_now_usec();
         strncpy(info.comm, program_invocation_short_name, sizeof(info.comm) - 1);
         r = shm_client_add(&pool->arena, &info);
         if (r)
                 return r == -ENOSPC ? -EUSERS : r;
-        pool->local->start_time = info.start_time;
         *ret_client = info.index;
         return 0;
 }
@@ -144,11 +163,13 @@ int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
-        int r = pool_take_record(pool, 0, &actor);
+        int r = pool_take_record(pool, (uint32_t) gettid(), &actor);
 
         if (r < 0)
                 return r == -ENOSPC ? -EUSERS : r;
         local->threads[actor.id] = (ThreadState){ .actor = actor, .token = registry_token() };
+        (void) shm_record_inherit(&pool->arena, actor.id, local->client,
+                                  0); /* until here it ends with the thread */
         /* ORDER: rlx; read under the lock, or compared with records of others. */
         shm_store_rlx(&local->spare, actor.id);
         return 0;
@@ -164,7 +185,7 @@ static int finish_attach(struct tslab *pool) {
 
         if (!pool->is_reader) {
                 pool->local->fences = shm_membarrier_register() < 0;
-                r = take_spare(pool);
+                r = pool_keep_spare(pool);
                 if (r)
                         return r;
                 sampler_begin(pool);
@@ -214,10 +235,10 @@ int pool_attach(struct tslab *pool) {
         /* ORDER: acq, pairs with finish_attach(); client, spare and fences are set. */
         if (shm_load_acq(&local->attached))
                 return 0;
-        pthread_mutex_lock(&local->attach_lock);
+        (void) lock_take(&local->attach_lock);
         if (!local->attached)
                 r = attach_locked(pool);
-        pthread_mutex_unlock(&local->attach_lock);
+        lock_release(&local->attach_lock);
         return r;
 }
 
@@ -326,11 +347,13 @@ static bool is_stale(const struct tslab *pool) {
 
 /* A thread that is in a control call finds out by itself. */
 _public_ bool tslab_stale(struct tslab *pool) {
+        bool left;
+
         if (pool->is_private || is_stale(pool) || pool_begin(pool) < 0)
                 return is_stale(pool);
-        if (pthread_mutex_trylock(&pool->local->control_lock) == 0) {
+        if (lock_try(&pool->local->call_lock, &left)) {
                 connection_look(pool);
-                pthread_mutex_unlock(&pool->local->control_lock);
+                lock_release(&pool->local->call_lock);
         }
         pool_end(pool);
         return is_stale(pool);

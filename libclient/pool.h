@@ -6,12 +6,12 @@
  * The kernel zeroes its memory in a forked child (MADV_WIPEONFORK, which also covers _Fork() and a raw clone()). Zeros
  * mean "not attached", and unlocked.
  */
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <tslab.h>
 
+#include "libclient/lock.h"
 #include "proto/call.h"
 #include "shm/arena/arena.h"
 #include "shm/epoch/epoch.h"
@@ -47,30 +47,38 @@ typedef struct EpochRef {
         uint32_t n;
 } EpochRef;
 
+/* A thread in the middle of a call: see libclient/calls.h. */
+typedef struct CallSlot {
+        uint32_t tid; /* 0: none */
+        uint32_t depth;
+} CallSlot;
+#define CALLS_MAX 128
+
 typedef struct PoolLocal {
-        pthread_mutex_t attach_lock; /* held while this process attaches */
-        pthread_mutex_t control_lock; /* one control call at a time; guards `call` once attached */
-        pthread_mutex_t spare_lock; /* held while a thread uses threads[spare] */
-        pthread_mutex_t refs_lock; /* guards refs[] */
+        Lock attach_lock; /* held while this process attaches */
+        Lock call_lock; /* guards `call` once attached */
+        Lock spare_lock; /* held while a thread uses threads[spare] */
+        Lock refs_lock; /* guards refs[] */
         uint32_t attached;
         uint32_t joined; /* `client` is ours */
         uint32_t client; /* index in the client table */
-        uint32_t start_time; /* when this process started; 0: not known */
         uint32_t spare; /* record for threads that get none; 0: it was left to repair */
         uint32_t fences; /* membarrier could not be registered */
         uint32_t n_entries; /* ThreadCaches that are counted, see there; under the registry's lock */
         uint64_t number; /* counts attachments in this process and its ancestors, never reused */
-        uint64_t n_calls; /* between pool_begin() and pool_end(): tslab_close() waits for them */
+        CallSlot calls[CALLS_MAX]; /* see libclient/calls.h */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t silent_usec; /* until then a daemon that did not answer is not asked to attach again */
-        bool is_mute; /* the last attempt to reach the next daemon got no answer; under control_lock */
+        bool is_mute; /* the last attempt to reach the next daemon got no answer; under call_lock */
         uint64_t asked_msec; /* when caches were last asked for, in want of memory */
         uint64_t looked_msec; /* when a thread without a record of its own last looked for one */
         uint64_t thawed_msec; /* when a thread last tried to end a freeze */
+        uint64_t busy_owner,
+                busy_usec; /* private pools: others' control work, and when we looked whether it goes on */
         EpochRef refs[SHM_EPOCHS_MAX];
-        ShmIdle idle; /* private pools: for the holder of the control lock */
-        uint64_t sweeps_before; /* the same: how many sweeps were asked for when it got the lock */
-        bool recount; /* the same: threads died, or the last count had no rest: n_free may be wrong */
+        ShmIdle idle; /* private pools: for the owner of control work, as the next two */
+        uint64_t sweeps_before; /* how many sweeps were asked for when it became the owner */
+        bool recount; /* threads died, or the last count had no rest: n_free may be wrong */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 
@@ -86,6 +94,7 @@ struct tslab {
         bool is_reader;
         ShmArena arena;
 
+        uint64_t pid_namespace; /* private: that of the pool's first process */
         uint64_t expiry_usec; /* private: until then no call looks for entries that expired */
         uint32_t retain; /* private: FREE slabs that keep their pages */
         ShmCacheMode cache;

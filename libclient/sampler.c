@@ -41,7 +41,7 @@ typedef struct Module {
 } Module;
 
 struct Sampler {
-        pthread_mutex_t lock;
+        Lock lock;
         SamplesFile *file;
         int fd;
         uint64_t every;
@@ -205,11 +205,11 @@ void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size) {
         entry.usec = shm_now_usec();
         entry.tid = (uint32_t) gettid();
 
-        pthread_mutex_lock(&s->lock);
+        (void) lock_take(&s->lock);
         for (; i < n && entry.n_frames < SAMPLES_FRAMES_MAX; i++)
                 entry.frames[entry.n_frames++] = locate_module(s, (uint64_t) (uintptr_t) stack[i]);
         write_entry(s, choose_entry(s, &pool->arena), &entry);
-        pthread_mutex_unlock(&s->lock);
+        lock_release(&s->lock);
 }
 
 /* Frames of libtslab itself stand on top of every stack: they are left out where it is a shared library. */

@@ -11,7 +11,7 @@
  * Without memory, or with a daemon that takes none, there is none.
  */
 void sampler_begin(struct tslab *pool);
-/* Gives it to a new daemon; under control_lock. */
+/* Gives it to a new daemon; under call_lock. */
 void sampler_offer(struct tslab *pool);
 /*
  * The pool is closed, and no call is left in it: gives up the descriptor, and in a forked child that has not attached

@@ -27,6 +27,7 @@
 #include "shm/map/trie/trie-shrink.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -34,6 +35,7 @@
 
 #include "libclient/enter.h"
 #include "proto/deadline.h"
+#include "shm/owner/thread.h"
 #include "shm/cache/object.h"
 
 #define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
@@ -51,15 +53,11 @@ static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec
 /* The thread's id when it last took a record, or found none. */
 static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
-/* While a thread is in calls, which may hold locks and must be counted off, it is not cancelled. */
-static __thread struct {
-        uint32_t n_calls;
-        int cancel_state; /* the state before the first */
-        struct tslab *shares; /* it has the spare record of this pool; NULL: none */
-} inside __attribute__((tls_model("initial-exec")));
+/* This thread has the spare record of this pool; NULL: none. */
+static __thread struct tslab *shares __attribute__((tls_model("initial-exec")));
 
 static uint64_t registry_key; /* plus 1; 0: none yet */
-static pthread_mutex_t *registry_lock;
+static Lock *registry_lock;
 static struct tslab *registry_pools, *registry_closed;
 static struct tslab *registry_ended; /* nothing but themselves is left: within reach, for leak checkers */
 static uint64_t last_serial, last_token;
@@ -86,23 +84,23 @@ static void drop_entry(const ThreadCache *entry) {
 
 /* Counts an entry that is about to have a state in this process. */
 static void count_entry(struct tslab *pool, ThreadCache *entry) {
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         if (entry->counted != pool->local->number)
                 pool->local->n_entries++;
         entry->counted = pool->local->number;
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
 }
 
 static void forget_closed(ThreadTable *table) {
         size_t n = 0;
 
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         for (size_t i = 0; i < table->n; i++)
                 if (find_pool(table->entries[i].serial))
                         table->entries[n++] = table->entries[i];
                 else
                         drop_entry(&table->entries[i]);
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
         table->n = n;
 }
 
@@ -120,9 +118,8 @@ static int init_key(void) {
         return -r;
 }
 
-/* Zeros are PTHREAD_MUTEX_INITIALIZER. */
 static int init_lock(void) {
-        pthread_mutex_t *none = NULL, *wiped;
+        Lock *none = NULL, *wiped;
         size_t size = sizeof(*wiped);
 
         if (shm_load_acq(&registry_lock)) /* ORDER: acq, pairs with init_lock(); the memory is mapped. */
@@ -143,12 +140,12 @@ int registry_init(void) {
 }
 
 void registry_add(struct tslab *pool) {
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         pool->serial = pool->number = ++last_serial;
         pool->next = registry_pools;
         shm_compiler_barrier(); /* a fork here finds the old list or the new one */
         registry_pools = pool;
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
 }
 
 static void take_off(struct tslab **list, const struct tslab *pool) {
@@ -166,18 +163,18 @@ static void put_on(struct tslab **list, struct tslab *pool) {
 }
 
 void registry_remove(struct tslab *pool) {
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         take_off(&registry_pools, pool);
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
 }
 
 void registry_close(struct tslab *pool) {
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         /* ORDER: rlx; the closer's membarrier orders it. Before threads may forget the pool. */
         shm_store_rlx(&pool->serial, POOL_CLOSED);
         take_off(&registry_pools, pool);
         put_on(&registry_closed, pool);
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
 }
 
 /* How long the process has run, as far as is known: it may have been stopped between two looks. */
@@ -218,10 +215,10 @@ void registry_keep(struct tslab *pool) {
 
         if (thread_table)
                 forget_closed(thread_table);
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         (void) give_up_old(&more);
         pool->closed_msec = lived_msec();
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
 }
 
 bool registry_give_up(void) {
@@ -232,9 +229,9 @@ bool registry_give_up(void) {
         if (!shm_load_acq(&registry_lock)) /* ORDER: acq, pairs with init_lock(); the memory is mapped. */
                 return false;
         for (;;) {
-                pthread_mutex_lock(registry_lock);
+                (void) lock_take(registry_lock);
                 n = give_up_old(&more);
-                pthread_mutex_unlock(registry_lock);
+                lock_release(registry_lock);
                 if (n > 0 || !more)
                         return n > 0;
                 nanosleep(&while_they_age, NULL);
@@ -244,9 +241,9 @@ bool registry_give_up(void) {
 uint64_t registry_token(void) {
         uint64_t token;
 
-        pthread_mutex_lock(registry_lock);
+        (void) lock_take(registry_lock);
         token = ++last_token;
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
         return token;
 }
 
@@ -285,12 +282,24 @@ static void end_state(struct tslab *pool, ThreadState *state) {
  * The same for the record that threads share. Objects that other threads have pending in it are freed, too. The next
  * thread that needs a spare record takes another one.
  */
-static void end_spare(struct tslab *pool) {
+static void leave_spare(struct tslab *pool) {
         uint32_t *spare = &pool->local->spare, id = *spare;
 
+        if (id == 0)
+                return;
         shm_store_rlx(spare, 0); /* ORDER: rlx; the compare-and-set of the head comes after it. */
         leave_to_repair(pool, id);
+}
+
+static void end_spare(struct tslab *pool) {
+        leave_spare(pool);
         pool_leave_shared(pool);
+}
+
+/* A thread that ended with the lock may have been in the middle of an operation with the spare record. */
+void pool_take_spare_lock(struct tslab *pool) {
+        if (lock_take(&pool->local->spare_lock))
+                leave_spare(pool);
 }
 
 /* The state of an entry of this thread's; NULL: it has none, or it is another's by now. */
@@ -298,12 +307,22 @@ static ThreadState *own_state(const ThreadCache *entry) {
         return entry && entry->state && entry->state->token == entry->token ? entry->state : NULL;
 }
 
+/* A signal handler may have ended this thread in a call, perhaps in control work. */
+static void forget_calls(struct tslab *pools) {
+        for (; pools; pools = pools->next) {
+                calls_forget(pools);
+                control_leave(pools);
+        }
+}
+
 static void on_thread_exit(void *userdata) {
         ThreadTable *table = userdata;
 
-        if (inside.shares)
-                end_spare(inside.shares);
-        pthread_mutex_lock(registry_lock);
+        if (shares)
+                end_spare(shares);
+        (void) lock_take(registry_lock);
+        forget_calls(registry_pools);
+        forget_calls(registry_closed);
         for (size_t i = 0; i < table->n; i++) {
                 ThreadCache *entry = &table->entries[i];
                 struct tslab *pool = find_pool(entry->serial);
@@ -312,7 +331,7 @@ static void on_thread_exit(void *userdata) {
                         end_state(pool, entry->state);
                 drop_entry(entry);
         }
-        pthread_mutex_unlock(registry_lock);
+        lock_release(registry_lock);
         free(table);
         /* Destructors of other keys may call us yet: they begin anew. */
         thread_table = NULL;
@@ -329,10 +348,11 @@ static ThreadCache *find_entry(uint64_t serial) {
 void registry_end_call(struct tslab *pool) {
         const ThreadCache *entry = find_entry(pool->number);
 
-        if (inside.shares == pool)
+        if (shares == pool)
                 end_spare(pool);
         if (own_state(entry) && is_inside_call(entry->state))
                 end_state(pool, entry->state);
+        calls_forget(pool);
 }
 
 static int grow_table(void) {
@@ -379,13 +399,13 @@ static int add_entry(uint64_t serial, ThreadCache **ret) {
 static int try_shared(struct tslab *pool, ThreadState **ret) {
         int r;
 
-        if (inside.shares)
-                end_spare(inside.shares);
+        if (shares)
+                end_spare(shares);
         r = pool_begin(pool); /* until pool_leave_shared() */
         if (r)
                 return r;
-        pthread_mutex_lock(&pool->local->spare_lock);
-        inside.shares = pool;
+        pool_take_spare_lock(pool);
+        shares = pool;
         r = pool_keep_spare(pool);
         if (r)
                 pool_leave_shared(pool);
@@ -427,6 +447,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         entry->state = NULL;
         thread_id = (uint32_t) gettid();
+        (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client, thread_id);
         if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
                 return;
         /* ORDER: rlx; a sum for statistics. */
@@ -518,31 +539,7 @@ int pool_enter_slow(struct tslab *pool, ThreadState **ret) {
 }
 
 void pool_leave_shared(struct tslab *pool) {
-        inside.shares = NULL;
-        pthread_mutex_unlock(&pool->local->spare_lock);
+        shares = NULL;
+        lock_release(&pool->local->spare_lock);
         pool_end(pool);
-}
-
-int pool_begin(struct tslab *pool) {
-        uint64_t *n_calls = &pool->local->n_calls;
-
-        if (pool_is_closed(pool)) /* or tslab_close() would wait for threads that call again and again */
-                return -EBADF;
-        if (inside.n_calls++ == 0)
-                (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);
-        /* ORDER: acqrel; it is a full barrier on x86, elsewhere the closer's membarrier is. */
-        (void) shm_add_acqrel(n_calls, 1);
-        if (pool->local->fences)
-                shm_fence_sc(); /* ORDER: sc; stands for the membarrier. */
-        if (!pool_is_closed(pool))
-                return 0;
-        pool_end(pool);
-        return -EBADF;
-}
-
-void pool_end(struct tslab *pool) {
-        /* ORDER: acqrel, pairs with pool_quiesce(); all is done. */
-        (void) shm_sub_acqrel(&pool->local->n_calls, 1);
-        if (--inside.n_calls == 0)
-                (void) pthread_setcancelstate(inside.cancel_state, NULL);
 }

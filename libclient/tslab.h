@@ -491,13 +491,24 @@ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label);
  * use some slot of a dead process, the rest is left for a later call. Call tslab_reap() after a forked child
  * died; the child need not have been waited for. All processes that use the pool must be in one pid namespace.
  * Any thread; a forked child attaches first. Waits up to 200 ms for threads in the middle of a call if a
- * process died in the middle of control work.
+ * process died in the middle of control work. A process that executes another program has ended, too.
  *
  * -EOPNOTSUPP  a daemon's pool: the daemon does it
- * -EBUSY       another process is doing control work
+ * -EBUSY       another process is doing control work: see tslab_control_owner()
  * and the attach errors
  */
 int tslab_reap(struct tslab *pool);
+
+/*
+ * Private pools: the pid of the process that does control work now, or 0 if none does. Calls that need control work
+ * return -EBUSY meanwhile. A process that is stopped in the middle of it stays the owner until it goes on or ends; no
+ * allocation and no change of a map waits for it. If the owner has ended, or executes another program, the next call
+ * that needs control work goes on in its place. A reader, and any process, may ask; it waits for nobody.
+ *
+ * -EOPNOTSUPP  a daemon's pool: the daemon does it
+ * -EBADF       the pool was closed
+ */
+int tslab_control_owner(struct tslab *pool);
 
 /* tslab_epoch_close() flags */
 enum tslab_close_flag {

@@ -2,7 +2,7 @@
  * Metadata of an allocator
  *
  * Purpose: the members of temporal-slab's struct that programs read there.
- * Invariants: 1. labels are registered under the pool's control_lock, which is free in a forked child; a label has one
+ * Invariants: 1. labels are registered under the pool's call_lock, which is free in a forked child; a label has one
  *    id as long as the allocator lives.
  * Who may do what: any thread of this process writes; nothing is decided by it.
  * Crash: it is this process's, and ends with it.
@@ -59,11 +59,11 @@ static uint8_t find_label_id(LabelRegistry *registry, const char *label) {
 }
 
 void metadata_set_label(SlabAllocator *alloc, EpochId epoch, const char *label) {
-        pthread_mutex_t *lock = &allocator_state(alloc)->pool->local->control_lock;
+        Lock *lock = &allocator_state(alloc)->pool->local->call_lock;
         EpochMetadata *meta = &alloc->epoch_meta[epoch];
 
-        pthread_mutex_lock(lock);
+        (void) lock_take(lock);
         meta->label_id = find_label_id(&alloc->label_registry, label);
         strcpy(meta->label, label);
-        pthread_mutex_unlock(lock);
+        lock_release(lock);
 }

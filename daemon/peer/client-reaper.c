@@ -5,7 +5,7 @@
 
 #include "daemon/log.h"
 #include "shm/maintain/repair.h"
-#include "shm/arena/thread.h"
+#include "shm/owner/thread.h"
 
 /* In one slice: */
 #define ENDS 16U /* clients */

@@ -11,6 +11,7 @@
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/peer/kept.h"
+#include "shm/arch/process.h"
 
 #define DESCRIPTORS_SPARE 32U /* kept for processes that connect */
 

@@ -11,6 +11,7 @@
 
 #include "proto/cleanup.h"
 #include "shm/arena/client.h"
+#include "shm/arch/process.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */

@@ -20,6 +20,7 @@
 #include "proto/cleanup.h"
 #include "proto/state-file.h"
 #include "shm/arena/client.h"
+#include "shm/arch/process.h"
 #include "shm/arena/text.h"
 
 #define WHY_SIZE 256

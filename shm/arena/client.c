@@ -27,14 +27,10 @@
 #include "shm/arena/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "shm/arena/cache-walk.h"
+#include "shm/arch/process.h"
 #include "shm/arena/record.h"
 #include "shm/arena/share.h"
 #include "shm/arena/text.h"
@@ -45,51 +41,6 @@
 #define PID_SHIFT 32
 #define PID_MAX_BITS UINT32_C(0xffffff)
 #define WORD_MAX ((UINT64_C(1) << STATE_SHIFT) - 1)
-
-/* proc(5): the start time is field 22, and so the 20th after the name, which may have spaces and parentheses. */
-#define FIELDS_AFTER_NAME 20
-
-static int read_stat(pid_t pid, char *buffer, size_t size) {
-        char path[32];
-        ssize_t n;
-        int fd, saved;
-
-        snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0)
-                return errno == ENOENT ? -ESRCH : -errno;
-        n = read(fd, buffer, size - 1);
-        saved = errno;
-        close(fd);
-        if (n < 0)
-                return -saved; /* ESRCH: the process ended between open and read */
-        buffer[n] = 0;
-        return 0;
-}
-
-/* The offset of the clock by which /proc tells start times, in its unit. */
-static int64_t boot_ticks(void) {
-        return shm_time_namespace_boot_ns() / (INT64_C(1000000000) / sysconf(_SC_CLK_TCK));
-}
-
-int shm_process_start_time(pid_t pid, uint32_t *ret) {
-        char buffer[1024], *at;
-        int r;
-
-        if (pid <= 0)
-                return -ESRCH;
-        r = read_stat(pid, buffer, sizeof(buffer));
-        if (r)
-                return r;
-        at = strrchr(buffer, ')');
-        for (int i = 0; at && i < FIELDS_AFTER_NAME; i++)
-                at = strchr(at + 1, ' ');
-        if (!at)
-                return -ESRCH;
-        /* In another time namespace the same process has another number there. */
-        *ret = (uint32_t) (strtoll(at + 1, NULL, 10) - boot_ticks());
-        return 0;
-}
 
 static uint64_t word_make(const ShmClientInfo *info) {
         return (uint64_t) info->state << STATE_SHIFT |
@@ -201,6 +152,20 @@ bool shm_client_give_up(ShmArena *arena, uint32_t client) {
 
 void shm_client_end(ShmArena *arena, uint32_t client) {
         (void) client_take_edge(arena, client, CLIENT_EV_END);
+}
+
+bool shm_client_is_gone(const ShmClientInfo *info) {
+        return shm_process_is_gone(info->pid,
+                                   &(ShmProcess){ .start_time = info->start_time, .program = info->program });
+}
+
+bool shm_client_end_gone(ShmArena *arena, const ShmClientInfo *info) {
+        uint64_t word = word_make(info), ended;
+
+        if (info->index >= arena->n_records || !client_word_apply(word, CLIENT_EV_END, &ended))
+                return false;
+        /* ORDER: acqrel, pairs with shm_client_get(); as shm_client_end(). */
+        return shm_cas_acqrel(&arena->clients[info->index].word, &word, ended);
 }
 
 void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role) {

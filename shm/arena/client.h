@@ -22,6 +22,8 @@
  *      COMES -> DEAD    shm_client_give_up()    the next daemon                         acqrel
  *      COMES, USED, LEFT -> DEAD
  *                       shm_client_end()        daemon                                  acqrel
+ *      USED, LEFT -> DEAD
+ *                       shm_client_end_gone()   in a private pool, maintainer           acqrel
  *      any   -> FREE    shm_client_remove()     daemon; in a private pool, maintainer   rel
  *
  * COMES: no process relies on the entry yet. A daemon may have been killed before it answered the process, so the
@@ -46,13 +48,11 @@ typedef struct ShmClientInfo {
         uint32_t start_time; /* clock ticks since boot, low 32 bits */
         uint32_t uid, gid;
         uint32_t role; /* for people to read: any writer of the arena can change it, so it grants no right */
-        uint64_t program;
+        uint64_t
+                program; /* in a daemon's pool the client's own number, in a private one that of ShmProcess */
         uint64_t attached_usec;
         char comm[16];
 } ShmClientInfo;
-
-/* Reads the start time of a process from /proc. -ESRCH: there is no such process. */
-int shm_process_start_time(pid_t pid, uint32_t *ret);
 
 /*
  * Takes an entry for the process of `info`. If info->state is COMES the entry becomes COMES, else USED. Fills in
@@ -65,6 +65,13 @@ void shm_client_leave(ShmArena *arena, uint32_t client);
 /* COMES -> DEAD. False: the entry was not COMES. */
 bool shm_client_give_up(ShmArena *arena, uint32_t client);
 void shm_client_end(ShmArena *arena, uint32_t client);
+/*
+ * Private pools: whether the process has ended, or executes another program by now. False if that is not known. And
+ * that its entry is DEAD from now on; false: the entry has changed since shm_client_get(), and may be another
+ * process's.
+ */
+bool shm_client_is_gone(const ShmClientInfo *info);
+bool shm_client_end_gone(ShmArena *arena, const ShmClientInfo *info);
 void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role);
 /* Frees the entry. The client's records must be free. */
 void shm_client_remove(ShmArena *arena, uint32_t client);

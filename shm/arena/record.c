@@ -19,6 +19,8 @@
 
 #include <errno.h>
 
+#include "shm/arch/process.h"
+
 #define HEAD_STATE_SHIFT 56
 #define HEAD_CLIENT_SHIFT 32
 
@@ -71,6 +73,11 @@ static bool record_change_state(ShmArena *arena, uint32_t record, ShmRecordEvent
         return record_change_head(arena, record, old, event, owner.client, owner.tid);
 }
 
+uint64_t shm_record_since(const ShmArena *arena, uint32_t record) {
+        /* ORDER: acq, pairs with begin_ownership(); the caller then compares the head. */
+        return shm_load_acq(&arena->heads[record].since);
+}
+
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
         /* ORDER: acq, pairs with shm_actor_init(); the owner's stores before it gave the record up are seen. */
         return head_decode(shm_load_acq(&arena->heads[record].word));
@@ -120,7 +127,11 @@ static void make_seq_even(ShmRecord *r) {
                 shm_store_rlx(&r->seq, seq + 1); /* ORDER: rlx; the thread that left it odd has ended. */
 }
 
-static void begin_ownership(ShmRecord *r) {
+static void begin_ownership(ShmArena *arena, uint32_t record) {
+        ShmRecord *r = shm_arena_record(arena, record);
+
+        /* ORDER: rel, pairs with shm_record_since(); until then a thread with this number counts as the owner. */
+        shm_store_rel(&arena->heads[record].since, shm_process_ticks());
         make_seq_even(r); /* its last owner may have died inside an operation */
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
                 /* ORDER: rlx; counters are for statistics. */
@@ -137,7 +148,7 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                 if (!record_change_head(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))
                         continue;
                 actor_init_view(actor, arena, i);
-                begin_ownership(actor->record);
+                begin_ownership(arena, i);
                 return 0;
         }
         return -ENOSPC;
@@ -184,6 +195,7 @@ bool shm_record_set_unused(ShmArena *arena, uint32_t record) {
                 return false;
         /* ORDER: rlx; the head orders it. Cleared since the next owner may be one that does not fence. */
         shm_store_rlx(&shm_arena_record(arena, record)->flags, 0);
+        shm_store_rlx(&arena->heads[record].since, 0); /* ORDER: rlx; the same. */
         return record_change_state(arena, record, SHM_RECORD_EV_FREE);
 }
 

@@ -58,6 +58,8 @@ typedef struct ShmRecordOwner {
 } ShmRecordOwner;
 
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record);
+/* When the thread took the record, in clock ticks since boot: see shm_process_ticks(). 0: not known. */
+uint64_t shm_record_since(const ShmArena *arena, uint32_t record);
 
 /* Makes an actor of record 0, without caches. */
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena);

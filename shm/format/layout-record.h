@@ -41,7 +41,8 @@ static_assert(sizeof(ShmHolds) == 4 * SHM_EPOCHS_MAX, "arena format");
  */
 typedef struct ShmRecordHead {
         uint64_t word;
-        uint8_t unused[56];
+        uint64_t since; /* clock ticks since boot when the thread took the record; 0: not known */
+        uint8_t unused[48];
 } ShmRecordHead;
 static_assert(sizeof(ShmRecordHead) == 64, "arena format");
 

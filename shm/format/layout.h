@@ -118,7 +118,7 @@ typedef struct ShmHeader {
         ShmLine64 n_drained; /* slabs that drained since the daemon last looked */
         ShmLine64 n_records_ever; /* records below this index were used at some time; only rises */
         ShmLine64 epoch_current;
-        ShmLine64 control_owner; /* private pools: the holder of the control lock, a try-lock */
+        ShmLine64 control_owner; /* private pools: see shm/owner/owner.h */
         ShmLine64 attention; /* version of the epoch table, shifted as in ShmRecord.attention */
         ShmLine64 caches_wanted; /* a client out of memory raises it: the maintainer is to empty all caches */
         ShmLine64 caches_given; /* the value of caches_wanted for which the maintainer last did so */
@@ -130,8 +130,7 @@ typedef struct ShmHeader {
                 n_miscounts; /* sum of `miscounts` of all maps: while it is 0 nobody looks at `maps` for them */
         uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict/evict-from.c */
         uint8_t unused_peaks[40];
-        ShmMapSweeps
-                sweeps; /* private pools: the holder of the control lock goes on with them, see libclient/control.c */
+        ShmMapSweeps sweeps; /* private pools: the owner of control work goes on with them */
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */

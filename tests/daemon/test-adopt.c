@@ -12,6 +12,7 @@
 
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
+#include "shm/arch/process.h"
 #include "tests/util/ctl.h"
 #include "tests/util/role.h"
 #include "tests/util/test.h"

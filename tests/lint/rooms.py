@@ -18,6 +18,7 @@ ROOMS = {
     'shm/clock': 'shm/arch',
     'shm/format': 'shm/arch',
     'shm/arena': 'shm/arch shm/clock shm/format',
+    'shm/owner': 'shm/arch shm/clock shm/format shm/arena',
     'shm/slab': 'shm/arch shm/clock shm/format shm/arena',
     'shm/epoch': 'shm/arch shm/clock shm/format shm/arena shm/slab',
     'shm/cache': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch',

@@ -4,6 +4,7 @@
  */
 #include "libclient/pool.h"
 
+#include <pthread.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

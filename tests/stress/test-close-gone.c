@@ -4,6 +4,7 @@
  */
 #include "libclient/pool.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -7,14 +7,19 @@
 #include "proto/deadline.h"
 #include "shm/arena/clock.h"
 
+#include "shm/owner/owner.h"
+
 static uint64_t case_now_usec(void), case_deadline(uint64_t usec);
+static bool case_owner_is_gone(const ShmArena *arena, uint64_t word, uint32_t client, uint32_t tid);
 #define proto_now_usec case_now_usec
 #define proto_deadline case_deadline
 #define shm_now_usec case_now_usec
+#define shm_owner_is_gone case_owner_is_gone
 #include "libclient/control.c"
 #undef proto_now_usec
 #undef proto_deadline
 #undef shm_now_usec
+#undef shm_owner_is_gone
 #undef MAP_FIXED /* mmap()'s */
 
 #include "shm/arena/root.h"
@@ -42,6 +47,12 @@ static uint64_t case_now_usec(void) {
         return now_usec += SWEEP_SLICE_USEC;
 }
 
+static unsigned case_dead; /* actors; only the last process knows of them */
+
+static bool case_owner_is_gone(const ShmArena *arena, uint64_t word, uint32_t client, uint32_t tid) {
+        return case_dead >> (shm_owner_client(word) + 1) & 1;
+}
+
 static uint64_t case_deadline(uint64_t usec) {
         return case_now_usec() + usec;
 }
@@ -52,7 +63,7 @@ static ShmMapSweeps *place(void) {
 
 static void make_process(unsigned i) {
         pools[i] = (struct tslab){ .serial = 1, .number = 1, .arena = world_arena, .local = &locals[i] };
-        locals[i] = (PoolLocal){ .client = i, .start_time = 1 };
+        locals[i] = (PoolLocal){ .client = i };
         controls[i] = (ShmActor){};
 }
 
@@ -86,7 +97,7 @@ static void ready(void) {
                 make_process(i);
         for (unsigned i = 0; i < 2; i++) {
                 model_own(1 + i, &controls[i], WORLD_ACTOR_SIZE);
-                model_own(1 + i, &locals[i].control_lock, sizeof(locals[i].control_lock));
+                model_own(1 + i, &locals[i].busy_owner, 2 * sizeof(locals[i].busy_owner));
                 model_own(1 + i, &locals[i].sweeps_before,
                           sizeof(locals[i].sweeps_before) + sizeof(locals[i].recount));
         }
@@ -136,7 +147,7 @@ static void sweep(unsigned actor, uint64_t asks, unsigned n_max) {
                 }
                 (void) control_sweep(&controls[actor - 1]);
                 done = shm_map_sweeps_ended(place(), asked, miscounts);
-                control_unlock(pool);
+                control_unlock(pool, false);
         }
         if (!done && n_max == SLICES_MAX)
                 model_fail("a sweep does not end");
@@ -153,7 +164,7 @@ static void look(unsigned actor, uint64_t ms) {
         if (control_begin(pool, true, &controls[actor - 1]) < 0)
                 return;
         shm_map_count_again(&world_arena, ms);
-        control_unlock(pool);
+        control_unlock(pool, false);
 }
 
 static void t1_count(void) {
@@ -180,7 +191,7 @@ static void t2_miscounted(void) {
         if (control_begin(pool, true, &controls[1]) < 0)
                 return;
         shm_map_miscounted(&world_arena, world_actor(0)->record);
-        control_unlock(pool);
+        control_unlock(pool, false);
 }
 
 /* After its first slice c comes, and then the sweep stands still for two seconds. */
@@ -248,19 +259,19 @@ static void sweep_last(ShmActor *control) {
 static void take_over(unsigned dead, unsigned asks) {
         struct tslab *pool = &pools[N_PROCESSES - 1];
         ShmActor *control = &controls[N_PROCESSES - 1];
-        uint64_t owner = world_arena.header->control_owner.value;
 
-        if (owner != 0 && !(dead & 6))
+        if (shm_owner_state(world_arena.header->control_owner.value) != SHM_OWNER_FREE && !(dead & 6))
                 model_fail("the lock is not free");
         for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
                 if (dead >> i & 1)
                         (void) shm_record_mark_dead(&world_arena, world_actor(i)->id);
-        map_must(owner ? control_take_over(pool, owner, control) : control_begin(pool, true, control));
-        map_must(owner ? control_take_up(control) : 0);
+        case_dead = dead;
+        map_must(control_begin(pool, true, control));
+        case_dead = 0;
         map_must(control_run_all(control));
         place()->asked += asks;
         sweep_last(control);
-        control_unlock(pool);
+        control_unlock(pool, false);
 }
 
 /* A process that has seen the end of its sweep finds no entry that was revoked before it asked: a, or also c. */

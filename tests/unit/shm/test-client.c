@@ -1,4 +1,5 @@
 #include "shm/arena/client.h"
+#include "shm/arch/process.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/arena/thread.h"
+#include "shm/owner/thread.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
@@ -301,6 +302,58 @@ static void test_threads_in_steps(void **state) {
         assert_int_equal(state_of(t, lives.id), SHM_RECORD_USED);
 }
 
+/* Another thread has the number of one that ended: it began after the record was taken. */
+static void test_threads_reused(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo info = info_of(getpid());
+        uint32_t position = 1;
+        ShmActor reused;
+
+        assert_int_equal(shm_process_start_time(getpid(), &info.start_time), 0);
+        assert_int_equal(shm_client_add(&t->arena, &info), 0);
+        shm_actor_deinit(&t->actor);
+        assert_int_equal(shm_actor_init(&reused, &t->arena, info.index, (uint32_t) getpid()), 0);
+        assert_true(shm_record_since(&t->arena, reused.id) >= info.start_time);
+        assert_int_equal(shm_threads_mark_gone(&t->arena, &position, UINT32_MAX), 0);
+        assert_int_equal(shm_threads_mark_own_gone(&t->arena, info.index, 0), 0);
+
+        t->arena.heads[reused.id].since = info.start_time - 1;
+        position = 1;
+        assert_int_equal(shm_threads_mark_gone(&t->arena, &position, UINT32_MAX), 1);
+        assert_int_equal(state_of(t, reused.id), SHM_RECORD_DEAD);
+}
+
+/* A thread that takes its first record finds the record of an earlier thread of its number. */
+static void test_threads_own(void **state) {
+        TestArena *t = *state;
+        ShmActor earlier, other;
+
+        assert_int_equal(shm_actor_init(&earlier, &t->arena, 0, (uint32_t) getpid()), 0);
+        assert_int_equal(shm_actor_init(&other, &t->arena, 1, (uint32_t) getpid()), 0);
+        assert_int_equal(shm_threads_mark_own_gone(&t->arena, 0, (uint32_t) getpid()), 1);
+        assert_int_equal(state_of(t, earlier.id), SHM_RECORD_DEAD);
+        assert_int_equal(state_of(t, other.id), SHM_RECORD_USED);
+}
+
+/* An entry that is another process's by now stays. */
+static void test_end_gone(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo gone = info_of(12345), other = info_of(12346), info;
+
+        gone.start_time = other.start_time = 7;
+        assert_int_equal(shm_client_add(&t->arena, &gone), 0);
+        assert_int_equal(shm_client_get(&t->arena, gone.index, &gone), 0);
+        shm_client_remove(&t->arena, gone.index);
+        assert_int_equal(shm_client_add(&t->arena, &other), 0);
+        assert_int_equal(other.index, gone.index);
+        assert_false(shm_client_end_gone(&t->arena, &gone));
+        assert_int_equal(shm_client_get(&t->arena, gone.index, &info), 0);
+        assert_int_equal(info.state, SHM_CLIENT_USED);
+        assert_true(shm_client_end_gone(&t->arena, &info));
+        assert_int_equal(shm_client_get(&t->arena, gone.index, &info), 0);
+        assert_int_equal(info.state, SHM_CLIENT_DEAD);
+}
+
 /* It died between entering and doing something; the next owner must not find seq odd. */
 static void test_release_inside(void **state) {
         TestArena *t = *state;
@@ -407,6 +460,9 @@ int main(void) {
                 ON_ARENA(test_release_left),
                 ON_ARENA(test_release_many),
                 ON_ARENA(test_threads_in_steps),
+                ON_ARENA(test_threads_reused),
+                ON_ARENA(test_threads_own),
+                ON_ARENA(test_end_gone),
                 ON_ARENA(test_release_inside),
                 ON_ARENA(test_release_holding),
                 ON_ARENA(test_release_no_pages),
