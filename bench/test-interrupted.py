@@ -11,6 +11,9 @@ import subprocess
 import sys
 import tempfile
 
+# A program that a script starts in the background ignores SIGINT, and so do the programs that it executes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SECONDS = 60
 COMMAND = ['--runs', '1', '--scale', '0.001', '--only', 'glibc,none']
 

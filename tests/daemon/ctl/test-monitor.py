@@ -12,6 +12,9 @@ import ctl_case
 import wire
 from ctl_case import Case, wait_for
 
+# A program that a script starts in the background ignores SIGINT, and so do the programs that it executes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 EPOCH_ADVANCE, WATCH = 25, 37   # requests
 ADVANCES_MAX = 3000             # some 2 MiB of events, where 256 KiB may wait
 

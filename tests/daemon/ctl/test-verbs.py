@@ -22,6 +22,9 @@ import unittest
 import ctl_case
 from ctl_case import DEADLINE, SOURCE, TSLABCTL, TSLABD, VERB_CLIENT, Case, Played, environment, field, hello, reply, wait_for
 
+# A program that a script starts in the background ignores SIGINT, and so do the programs that it executes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 STATS = {'pool': str, 'size_bytes': int, 'committed_bytes': int, 'metadata_bytes': int, 'retained_bytes': int,
          'live_objects': int, 'live_bytes': int, 'cached_objects': int, 'clients': int, 'threads': int,
          'epochs': list, 'classes': list, 'counters': dict}
