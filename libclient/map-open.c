@@ -28,6 +28,7 @@
 #include "libclient/enter.h"
 #include "proto/text.h"
 #include "shm/arena/root.h"
+#include "shm/map/evict/evict.h"
 #include "shm/map/state/options.h"
 
 #define MAPS_LABEL "maps"
@@ -60,6 +61,7 @@ static int maps_get(const ShmArena *arena, uint32_t *ret_epoch, uint64_t *ret_ha
 
 static int maps_set(struct tslab *pool, uint32_t epoch, uint64_t expected) {
         const ShmPending pending = { .root = SHM_NOTE_NAMED_ROOT };
+        uint32_t n_evicted = 0;
         ThreadState *thread;
         uint64_t handle;
         void *object;
@@ -68,7 +70,9 @@ static int maps_set(struct tslab *pool, uint32_t epoch, uint64_t expected) {
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        r = shm_object_alloc(&thread->actor, sizeof(ShmMaps), epoch, &pending, &handle, &object);
+        do
+                r = shm_object_alloc(&thread->actor, sizeof(ShmMaps), epoch, &pending, &handle, &object);
+        while (r == -ENOMEM && shm_evict_for_object(&thread->actor, sizeof(ShmMaps), n_evicted++));
         if (r == 0) {
                 *(ShmMaps *) object = (ShmMaps){ .magic = SHM_MAPS_MAGIC, .epoch = epoch };
                 r = name_object(&thread->actor, SHM_MAPS_ROOT, expected, handle);
@@ -183,8 +187,8 @@ static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64
 static int map_create(struct tslab *pool, const char *root, uint64_t expected,
                       const struct tslab_map_options *options) {
         ThreadState *thread;
+        uint32_t epoch, n_evicted = 0;
         uint64_t handle;
-        uint32_t epoch;
         int r;
 
         r = maps_epoch(pool, &epoch);
@@ -193,7 +197,9 @@ static int map_create(struct tslab *pool, const char *root, uint64_t expected,
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        r = shm_trie_create(&thread->actor, epoch, &handle);
+        do
+                r = shm_trie_create(&thread->actor, epoch, &handle);
+        while (r == -ENOMEM && shm_evict_for_object(&thread->actor, sizeof(ShmTrieRoot), n_evicted++));
         if (r == 0) {
                 map_configure(&pool->arena, handle, options);
                 r = name_map(&thread->actor, root, expected, handle);

@@ -24,26 +24,38 @@
 #include "libclient/slow.h"
 #include "shm/cache/batch.h"
 #include "shm/cache/cache.h"
+#include "shm/map/evict/evict.h"
 #include "shm/map/trie/trie-shrink.h"
 #include "shm/cache/object.h"
 
-/* Out of memory: tries once more after asking threads for the slots in their caches. */
-static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const ShmPending *pending,
-                       tslab_handle *ret_handle, void **ret_object) {
+/* Tries once more or, with `evicts`, as long as entries of maps that evict can make room. */
+static int alloc_once_more(struct tslab *pool, size_t size, uint32_t epoch, const ShmPending *pending,
+                           bool evicts, tslab_handle *ret_handle, void **ret_object) {
         ThreadState *thread;
+        uint32_t n = 0;
         int r;
 
-        if (!control_want_caches(pool))
-                return -ENOMEM;
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        r = shm_object_alloc(&thread->actor, size, epoch, pending, ret_handle, ret_object);
+        r = -ENOMEM;
+        while (r == -ENOMEM && (evicts ? shm_evict_for_object(&thread->actor, size, n++) : n++ == 0))
+                r = shm_object_alloc(&thread->actor, size, epoch, pending, ret_handle, ret_object);
         if (pending && r == 0)
                 pool_thread_pends(thread);
         if (r == 0)
                 sampler_note(pool, *ret_handle, size);
         pool_leave(pool, thread);
+        return r;
+}
+
+/* Out of memory: first entries of maps that evict go; then threads are asked for the slots in their caches. */
+static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const ShmPending *pending,
+                       tslab_handle *ret_handle, void **ret_object) {
+        int r = alloc_once_more(pool, size, epoch, pending, true, ret_handle, ret_object);
+
+        if (r == -ENOMEM && control_want_caches(pool))
+                r = alloc_once_more(pool, size, epoch, pending, false, ret_handle, ret_object);
         return r;
 }
 
@@ -236,12 +248,18 @@ static int alloc_more(struct tslab *pool, size_t size, uint32_t epoch, tslab_han
         r = pool_enter(pool, &thread);
         if (r)
                 return r;
-        while (r == 0 && *done < n) {
+        while (*done < n) {
                 size_t k = shm_batch_alloc(&thread->actor, size, epoch, handles + *done, n - *done);
 
                 if (k == 0) { /* one object by the slow path, which refills the cache */
-                        r = shm_cache_alloc(&thread->actor, size, epoch, &handles[*done], &object);
-                        k = r == 0;
+                        uint32_t n_evicted = 0;
+
+                        do
+                                r = shm_cache_alloc(&thread->actor, size, epoch, &handles[*done], &object);
+                        while (r == -ENOMEM && shm_evict_for_object(&thread->actor, size, n_evicted++));
+                        if (r)
+                                break;
+                        k = 1;
                 }
                 for (; k > 0; k--)
                         sampler_note(pool, handles[(*done)++], size);

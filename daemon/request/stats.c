@@ -108,6 +108,15 @@ static void fill_limit(Tslab__StatsReply *reply, StatsParts *parts) {
         reply->limit_left_bytes = (uint64_t) cgroup_room_left(room);
 }
 
+static uint64_t evictable_bytes(const MapInfos *maps) {
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < maps->n; i++)
+                if (maps->infos[i].evict != TSLAB__MAP_EVICT__MAP_EVICT_NEVER)
+                        bytes += maps->infos[i].bytes;
+        return bytes;
+}
+
 static StatsParts *stats_parts_new(const Requests *requests, Session *session, uint64_t id,
                                    const ShmStats *stats) {
         StatsParts *parts = calloc(1, sizeof(*parts));
@@ -139,6 +148,7 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         map_infos_init(&parts->maps, &requests->pool->arena, counted);
         stats.maps = parts->maps.pointers;
         stats.n_maps = parts->maps.n;
+        stats.reserve_bytes = evictable_bytes(&parts->maps);
         high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
         stats.peaks = &parts->high_water.info;
         stats.retain_bytes = pool->options->retain_size;

@@ -71,6 +71,12 @@ typedef enum ShmShortage {
 
 #define SHM_RECENT_MAX 64U
 
+/* The last search for entries to evict that found none: see shm/map/evict/evict.c. */
+typedef struct ShmVainSearch {
+        uint64_t stamp;
+        uint64_t until_ms;
+} ShmVainSearch;
+
 typedef struct ShmActor {
         /* The fast path uses these members, in this order. */
         ShmRecord *record;
@@ -94,6 +100,7 @@ typedef struct ShmActor {
         uint32_t n_recent, recent_end; /* `recent` is a ring: how many it has, and where the next one goes */
         uint32_t recent[SHM_RECENT_MAX]; /* slabs that it made FREE; others may have taken them since */
         ShmShortage shortage; /* when its last commit failed */
+        ShmVainSearch vain;
         uint64_t searched_msec; /* when it last searched the slab words themselves */
         uint64_t seen; /* the record's attention when the copies were made */
         bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */

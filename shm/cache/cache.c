@@ -219,6 +219,14 @@ static void count_failure(ShmActor *actor) {
                 shm_actor_count(actor, SHM_COUNT_FAILURES_SYSTEM, 1);
 }
 
+void shm_cache_uncount_failure(ShmActor *actor) {
+        shm_actor_count(actor, SHM_COUNT_FAILURES, UINT64_MAX);
+        if (actor->shortage == SHM_SHORTAGE_LIMIT)
+                shm_actor_count(actor, SHM_COUNT_FAILURES_LIMIT, UINT64_MAX);
+        if (actor->shortage == SHM_SHORTAGE_SYSTEM)
+                shm_actor_count(actor, SHM_COUNT_FAILURES_SYSTEM, UINT64_MAX);
+}
+
 int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                          uint64_t *ret_handle, void **ret_object) {
         ShmArena *arena = actor->arena;

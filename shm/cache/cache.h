@@ -19,6 +19,9 @@ int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const 
 /* shm_object_free(), inside an operation. */
 int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
 
+/* The last allocation failed with -ENOMEM, and it is to be tried again: it does not count as failed. */
+void shm_cache_uncount_failure(ShmActor *actor);
+
 /*
  * Shortens a cache that has more than `size` bytes of slots: frees most of them, and lowers its capacity. `key`: a
  * slab's class, epoch and era. If the actor has no such cache now, nothing is done. Outside any operation.

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -289,6 +290,13 @@ static void test_map_evict_among_chunks(void **state) {
         put_sizes(state, &o, 100, 40000);
 }
 
+static bool is_full(struct tslab *pool) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        return stats.committed_bytes == tslab_capacity(pool) && stats.retained_bytes == 0;
+}
+
 /* While a tenth more than its size is free, in whole slabs, a put evicts nothing, though all of these are empty. */
 static void test_map_evict_memory_short(void **state) {
         enum { SLAB = 4096, SIZE_MAX_TRIED = 14000 };
@@ -307,8 +315,9 @@ static void test_map_evict_memory_short(void **state) {
                         assert_int_equal(put(map, i), 0);
                 assert_int_equal(
                         tslab_map_put(map, &key, sizeof(key), bytes, SLAB - 100, TSLAB_EPOCH_CURRENT), 0);
-                while (tslab_alloc(*state, SLAB, TSLAB_EPOCH_CURRENT, &handles[n], NULL) == 0)
-                        n++;
+                while (!is_full(*state))
+                        assert_int_equal(tslab_alloc(*state, SLAB, TSLAB_EPOCH_CURRENT, &handles[n++], NULL),
+                                         0);
                 for (size_t free = 0; free < size + size / 10; free += SLAB)
                         assert_int_equal(tslab_free(*state, handles[--n]), 0);
                 assert_int_equal(tslab_map_put(map, &key, sizeof(key), bytes, size, TSLAB_EPOCH_CURRENT), 0);
@@ -526,6 +535,75 @@ static void test_map_full_but_caches(void **state) {
         tslab_map_close(map);
 }
 
+static int put_large(struct tslab_map *map, uint32_t key, size_t size) {
+        static const char value[100000];
+
+        return tslab_map_put(map, &key, sizeof(key), value, size, TSLAB_EPOCH_CURRENT);
+}
+
+/* All ways to take memory but a put into a map that evicts. Each time something else is asked for. */
+static int take(struct tslab *pool, struct tslab_map *kept, uint32_t i) {
+        static const size_t sizes[] = { 20, 60, 500, 900, 3000, 30000 };
+        tslab_handle handles[100];
+        uint32_t key = i;
+        int64_t sum;
+        ssize_t n;
+        int r;
+
+        switch (i % 5) {
+        case 0:
+                return tslab_alloc(pool, sizes[i / 5 % 5], TSLAB_EPOCH_CURRENT, handles, NULL);
+        case 1:
+                r = tslab_alloc_pending(pool, sizes[i / 5 % 5], TSLAB_EPOCH_CURRENT, handles, NULL);
+                return r ?: tslab_publish(pool, handles[0]);
+        case 2:
+                n = tslab_alloc_batch(pool, sizes[i / 5 % 5], TSLAB_EPOCH_CURRENT, handles, 100);
+                return n < 0 ? (int) n : n < 100 ? -ENOMEM : 0;
+        case 3:
+                return put_large(kept, i, sizes[i / 5 % 6]);
+        default:
+                return tslab_map_add(kept, &key, sizeof(key), 1, 0, TSLAB_EPOCH_CURRENT, &sum);
+        }
+}
+
+/* In a pool that is full of entries which may go, everything else finds memory until none of them is left. */
+static void test_map_evict_for_everybody(void **state) {
+        struct tslab_map *cache = open_map(*state, 0, TSLAB_MAP_EVICT_SIEVE), *kept = NULL;
+        struct tslab_stats stats = { .size = sizeof(stats) };
+        struct tslab_map_options o = { .size = sizeof(o) };
+        char name[20];
+        uint32_t n = 0;
+        int r;
+
+        while (statistics(cache).evictions < 1000) {
+                assert_int_equal(put(cache, n), 0);
+                assert_int_equal(put_large(cache, 1000000 + n, n % 7 == 0 ? 20000 : n % 3000), 0);
+                n++;
+        }
+        /* The pool has no map that does not evict yet: to make one takes memory, too. */
+        for (uint32_t i = 0; i < 8; i++) {
+                snprintf(name, sizeof(name), "kept%u", i);
+                assert_int_equal(tslab_map_open(&kept, *state, name, &o), 0);
+                assert_int_equal(put_large(kept, i, 3000), 0);
+                if (i < 7)
+                        tslab_map_close(kept);
+        }
+        for (n = 0; (r = take(*state, kept, n)) == 0; n++) {
+                assert_int_equal(tslab_stats(*state, &stats), 0);
+                assert_int_equal(stats.failures, 0);
+                if (n % 50 == 0)
+                        assert_int_equal(put(cache, n), 0);
+        }
+        assert_int_equal(r, -ENOMEM);
+        assert_true(n > 100);
+        assert_in_range(statistics(cache).entries, 0, 1);
+        assert_int_equal(statistics(kept).evictions, 0);
+        for (uint32_t i = 3; i < n; i += 5)
+                assert_int_equal(tslab_map_get(kept, &i, sizeof(i), NULL, 0, NULL), -EMSGSIZE);
+        tslab_map_close(kept);
+        tslab_map_close(cache);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_evict_options, setup, map_pool_teardown),
@@ -546,6 +624,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_evict_beside_killed, setup_small, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_stopped, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_full_but_caches, setup_small, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_evict_for_everybody, setup_small, map_pool_teardown),
         };
 
         return cmocka_run_group_tests_name("map-evict", tests, NULL, NULL);

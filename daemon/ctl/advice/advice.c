@@ -32,6 +32,10 @@ static void keep_number(AdviceNumber *ret, const Tslab__Peaks *peaks) {
                         peaks->looks > 0 ? "nothing was in use" : "the daemon has not looked at the pool");
 }
 
+static bool has_failures(const Tslab__StatsReply *stats) {
+        return stats->counters && stats->counters->failures > 0;
+}
+
 /* The high-water mark of used memory, and a quarter of it for growth. */
 static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         uint64_t used = stats->peaks->used_bytes;
@@ -42,13 +46,15 @@ static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
                 return;
         }
         ret->value = round_size(used + used / 4, MIB);
+        /* Entries that maps may evict fill a larger pool, too, and go where anything else needs memory. */
+        if (ret->value > ret->current && ret->value - ret->current <= stats->reserve_bytes &&
+            !has_failures(stats))
+                ret->value = ret->current;
         ret->unreserved_bytes = excess_over(ret->current, ret->value);
         (void) snprintf(ret->why, sizeof(ret->why), "at most %s were in use at once%s",
                         format_bytes(FORMAT_BUFFER, used),
-                        stats->counters && stats->counters->failures
-                                ? ", and allocations failed: more was wanted"
-                                : "");
-        if (stats->counters && stats->counters->failures && ret->value < ret->current)
+                        has_failures(stats) ? ", and allocations failed: more was wanted" : "");
+        if (has_failures(stats) && ret->value < ret->current)
                 ret->value = ret->current;
         if (ret->value == ret->current)
                 ret->unreserved_bytes = 0;

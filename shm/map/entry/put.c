@@ -139,13 +139,20 @@ __attribute__((noinline, cold)) static bool leaf_try_again(ShmActor *actor, cons
         if (*n_evicted == 0 && !was_short && !shm_evict_was_full(trie) &&
             leaf_plan_short(actor, trie, key, put, leaf))
                 return true;
-        if (leaf->is_short) {
+        if (leaf->is_short)
                 (void) leaf_plan(trie, key, put, false, leaf);
-                leaf_measure(trie, leaf);
-        }
+        leaf_measure(trie, leaf);
         if (shm_evict_for_memory(actor, trie, &leaf->evict, (*n_evicted)++))
                 return true;
         return !was_short && leaf_plan_short(actor, trie, key, put, leaf);
+}
+
+static bool put_try_again(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
+                          NewLeaf *leaf, uint32_t *n_evicted) {
+        if (!leaf_try_again(actor, trie, key, put, leaf, n_evicted))
+                return false;
+        shm_cache_uncount_failure(actor);
+        return true;
 }
 
 /* A late thread that still works on the earlier leaf of this slot expects other values in these words, and so fails. */
@@ -423,7 +430,7 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
                 if (r == -ENOBUFS && shm_trie_settle_kept(actor))
                         r = SHM_TRIE_E_CHANGED;
         } while (r == SHM_TRIE_E_CHANGED || r == SHM_TRIE_E_STALE ||
-                 (r == -ENOMEM && leaf_try_again(actor, trie, key, put, &leaf, &n_evicted)));
+                 (r == -ENOMEM && put_try_again(actor, trie, key, put, &leaf, &n_evicted)));
         actor->mode = leaf.mode;
         if (r == 0 && leaf.head.expires != 0)
                 shm_expiry_note(trie->arena, leaf.handle, leaf.head.expires);

@@ -70,12 +70,27 @@ const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *spac
                 uint32_t i = largest_of(trie, *maps);
 
                 *maps &= ~(UINT64_C(1) << i);
-                if (i == trie->map - 1)
-                        return trie;
-                if (shm_evict_open(trie->arena, i, space) && has_entries(trie->arena, i))
-                        return space;
+                if (!shm_evict_open(trie->arena, i, space) || !has_entries(trie->arena, i))
+                        continue;
+                return i == trie->map - 1 ? trie : space;
         }
         return NULL;
+}
+
+uint64_t shm_evict_stamp(ShmArena *arena) {
+        uint64_t stamp = 0;
+        ShmMapTotals t;
+        ShmTrie map;
+
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                if (!shm_evict_open(arena, i, &map))
+                        continue;
+                shm_map_counts(arena, i, &t);
+                stamp = (stamp + t.bytes) * UINT64_C(0x9e3779b97f4a7c15);
+                stamp = (stamp + t.inserts + t.deletes + t.expirations + t.evictions) *
+                        UINT64_C(0xd6e8feb86659fd93);
+        }
+        return stamp;
 }
 
 /* The bytes of all slots that are taken, except for indexes, which shrink when entries are evicted. */
@@ -125,7 +140,7 @@ static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
 static uint64_t offered_bytes(const ShmTrie *trie) {
         uint64_t bytes = 0;
 
-        for (uint64_t maps = shm_evict_maps(trie); maps != 0; maps &= maps - 1)
+        for (uint64_t maps = shm_evict_maps(trie) | shm_evict_own(trie); maps != 0; maps &= maps - 1)
                 bytes += shm_map_bytes_of(trie->arena, (uint32_t) __builtin_ctzll(maps));
         return bytes;
 }

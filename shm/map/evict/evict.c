@@ -50,7 +50,9 @@
 #include "shm/map/evict/evict.h"
 
 #include <errno.h>
+#include <time.h>
 
+#include "shm/cache/cache.h"
 #include "shm/map/evict/evict-from.h"
 #include "shm/map/evict/evict-pass.h"
 #include "shm/map/state/lifetime.h"
@@ -65,6 +67,8 @@
 #define CHAINS_MAX 64 /* entries that are evicted, at most, in search of chains */
 #define TRIES_MAX 32 /* for one put: other threads may take the memory that it freed */
 #define FULL_MS 100 /* for so long after an eviction for memory, the pool counts as full */
+#define VAIN_MS 100 /* for so long after a search in vain, and for so many times as long as it took, */
+#define VAIN_SHARE 64 /* no search of all maps is made while their counts stay */
 #define CLASS_TRIES 2 /* to free slots of the class: if they fail, other threads take the freed slots */
 /*
  * The try at which the put's own map gives slots. The tries before it emptied slabs of other maps. That did not help if
@@ -149,6 +153,7 @@ static bool key_of(const ShmTrie *trie, const ShmEvict *evict, uint64_t *ret) {
 /* A search for memory. */
 typedef struct Search {
         ShmActor *actor;
+        const ShmTrie *counts; /* the map for which the thread counts else; its `map` may be 0 */
         const ShmTrie *from; /* the map whose entries are evicted */
         const ShmEvict *evict;
         uint64_t key; /* the key (class, epoch, era) of slabs that the leaf can be in */
@@ -160,6 +165,11 @@ typedef struct Search {
 static void turn_to(Search *s, const ShmTrie *from) {
         s->from = from;
         shm_tally_begin(s->actor, from);
+}
+
+static void turn_back(Search *s) {
+        shm_tally_end(s->actor, s->from);
+        turn_to(s, s->counts);
 }
 
 /*
@@ -260,7 +270,10 @@ static uint64_t evict_in_map(Search *s, bool is_own, uint32_t n_tries) {
         return cost;
 }
 
-/* Searches map after map until one has entries to evict. A map that has none is searched again after a put into it. */
+/*
+ * Searches map after map until one has entries to evict. A map that has none is searched again after a put into it.
+ * `trie`: see evict-from.h.
+ */
 static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uint32_t n_tries) {
         const ShmTrie *from;
         uint64_t cost = 0;
@@ -271,30 +284,80 @@ static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uin
                 cost = evict_in_map(s, from == trie, n_tries);
                 shm_evict_offer(from, cost != 0);
         }
-        turn_to(s, trie);
+        turn_back(s);
         return cost;
 }
 
-bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
-        Search s = { .actor = actor, .from = trie, .evict = evict, .looks = LOOKS_ALL };
-        uint64_t maps, cost = 0;
+static uint64_t monotonic_ms(void) {
+        struct timespec now;
 
-        if (n_tries >= TRIES_MAX || trie->map == 0 || !evict_is_on(evict) || !can_delete(actor) ||
-            (evict->chained && !shm_evict_may_fit(trie, evict->cost)) || !key_of(trie, evict, &s.key))
-                return false;
-        set_full(trie, shm_map_now_ms(trie) + FULL_MS);
-        maps = shm_evict_maps(trie);
-        if (n_tries == OWN_TRY && !evict->chained && !evict->for_index && (maps & (maps - 1)) != 0)
-                cost = evict_in_class(&s);
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+/*
+ * While other threads evict, a search may miss entries: so before a call fails, the maps without a bit are searched,
+ * too. If such a search was in vain, it is not made again while the counts of all maps stay, unless it is long ago: so
+ * puts into a full pool fail at once.
+ */
+static uint64_t evict_in_all_maps(Search *s, const ShmTrie *trie, uint64_t maps, uint32_t n_tries) {
+        uint64_t stamp = shm_evict_stamp(trie->arena), begun = monotonic_ms(), cost;
+        ShmVainSearch *vain = &s->actor->vain;
+
+        if (vain->until_ms > begun && vain->stamp == stamp)
+                return 0;
+        cost = evict_in_maps(s, trie, maps, n_tries);
         if (cost == 0)
-                cost = evict_in_maps(&s, trie, maps, n_tries);
-        /* While other threads evict, a search may miss entries: so the maps without a bit are searched, too. */
+                *vain = (ShmVainSearch){
+                        .stamp = stamp,
+                        .until_ms = begun + VAIN_MS + (monotonic_ms() - begun) * VAIN_SHARE,
+                };
+        return cost;
+}
+
+/* Evicts for a put into a map that evicts: `trie`; else its `map` is 0. */
+static bool evict_for(Search *s, const ShmTrie *trie, uint32_t n_tries) {
+        const ShmEvict *evict = s->evict;
+        uint64_t maps = shm_evict_maps(trie), cost = 0;
+
+        if (trie->map != 0 && n_tries == OWN_TRY && !evict->chained && !evict->for_index &&
+            (maps & ~shm_evict_own(trie)) != 0)
+                cost = evict_in_class(s);
         if (cost == 0)
-                cost = evict_in_maps(&s, trie, ~maps, n_tries);
-        /* A slab that was emptied for a node belongs to the index: for entries, the pool is still full. */
-        if (s.emptied && !evict->for_index)
-                set_full(trie, 0);
+                cost = evict_in_maps(s, trie, maps, n_tries);
+        if (cost == 0)
+                cost = evict_in_all_maps(s, trie, ~maps, n_tries);
         return cost != 0;
+}
+
+bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries) {
+        Search s = { .actor = actor, .counts = trie, .from = trie, .evict = evict, .looks = LOOKS_ALL };
+        ShmTrie own = *trie;
+        bool evicted;
+
+        own.map = evict_is_on(evict) ? trie->map : 0;
+        if (n_tries >= TRIES_MAX || !can_delete(actor) ||
+            (evict->chained && !shm_evict_may_fit(&own, evict->cost)) ||
+            (own.map != 0 && !key_of(trie, evict, &s.key)))
+                return false;
+        if (own.map != 0)
+                set_full(trie, shm_map_now_ms(trie) + FULL_MS);
+        evicted = evict_for(&s, &own, n_tries);
+        /* A slab that was emptied for a node belongs to the index: for entries, the pool is still full. */
+        if (own.map != 0 && s.emptied && !evict->for_index)
+                set_full(trie, 0);
+        return evicted;
+}
+
+bool shm_evict_for_object(ShmActor *actor, uint64_t size, uint32_t n_tries) {
+        const ShmTrie none = { .arena = actor->arena };
+        const ShmEvict evict = { .cost = size };
+        Search s = { .actor = actor, .counts = &none, .from = &none, .evict = &evict, .looks = LOOKS_ALL };
+
+        if (n_tries >= TRIES_MAX || !can_delete(actor) || !evict_for(&s, &none, n_tries))
+                return false;
+        shm_cache_uncount_failure(actor);
+        return true;
 }
 
 /* Whether this thread has a slot for the put in its cache. */
@@ -317,13 +380,13 @@ bool shm_evict_was_full(const ShmTrie *trie) {
  * enough for many puts.
  */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
-        Search s = { .actor = actor, .from = trie, .evict = evict, .looks = LOOKS_MAX };
+        Search s = { .actor = actor, .counts = trie, .from = trie, .evict = evict, .looks = LOOKS_MAX };
         uint64_t maps = shm_evict_maps(trie);
         ShmTrie other;
 
         /* ORDER: rlx; a hint. */
-        if (shm_load_rlx(&state_of(trie)->full_ms) == 0 || evict->chained || !key_of(trie, evict, &s.key) ||
-            has_slot(actor, s.key) || !shm_evict_was_full(trie) ||
+        if (shm_load_rlx(&state_of(trie)->full_ms) == 0 || !(maps & shm_evict_own(trie)) || evict->chained ||
+            !key_of(trie, evict, &s.key) || has_slot(actor, s.key) || !shm_evict_was_full(trie) ||
             shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
                 return;
         (void) evict_in_class(&s);

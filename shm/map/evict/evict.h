@@ -70,5 +70,11 @@ int shm_evict_for_put(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evic
  */
 bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict, uint32_t n_tries);
 
+/*
+ * After an allocation of `size` bytes failed with -ENOMEM, outside of an operation. True: entries of maps that evict
+ * are gone for it, and it is to be tried again.
+ */
+bool shm_evict_for_object(ShmActor *actor, uint64_t size, uint32_t n_tries);
+
 /* Whether the map evicted for memory a moment ago, and has not emptied whole slabs since. */
 bool shm_evict_was_full(const ShmTrie *trie);

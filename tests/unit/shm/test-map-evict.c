@@ -764,6 +764,84 @@ static void test_evict_nothing_there(void **state) {
         assert_int_equal(put(f, 2, 3000), -ENOMEM);
 }
 
+static uint64_t hands_of(Fixture *f) {
+        uint64_t sum = 0;
+
+        for (uint32_t class = 0; class < f->arena.n_classes; class ++)
+                sum += hand_load(&f->trie, class);
+        return sum;
+}
+
+/* The only entry is a claim that stands. Puts that fail do not each search the pool for another one. */
+static void test_evict_in_vain_once(void **state) {
+        const ShmMapClaim claim = { .epoch = SHM_EPOCH_CURRENT, .limit_ms = 60000 };
+        const uint32_t key = 1;
+        Fixture *f = *state;
+        ShmClaimed claimed = {};
+        uint64_t handle, slab = 0, last = 0, node = 0, before;
+        ShmMapKey k;
+
+        k = key_of(f, &key);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        assert_int_equal(shm_map_claim(&f->actor, &f->trie, &k, &claim, &claimed), 0);
+        while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                node = slab, slab = handle;
+        assert_int_equal(shm_object_free(&f->actor, slab), 0);
+        while (shm_object_alloc(&f->actor, COST, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                last = handle;
+        before = hands_of(f);
+        assert_int_equal(put(f, 2, SIZE), -ENOMEM);
+        assert_int_not_equal(hands_of(f), before);
+        before = hands_of(f);
+        for (uint32_t i = 0; i < 10; i++)
+                assert_int_equal(put(f, 2, SIZE), -ENOMEM);
+        assert_int_equal(hands_of(f), before);
+        /* An entry that is put since, for which a slot and a slab are free, is found at once. */
+        assert_int_equal(shm_object_free(&f->actor, last), 0);
+        assert_int_equal(shm_object_free(&f->actor, node), 0);
+        assert_int_equal(put(f, 2, SIZE), 0);
+        assert_int_equal(put(f, 3, SIZE), 0);
+        assert_int_equal(totals(f).evictions, 1);
+        assert_int_equal(get(f, 2), -ENOENT);
+}
+
+static int alloc_or_evict(Fixture *f, uint32_t size) {
+        uint32_t n = 0;
+        uint64_t handle;
+        int r;
+
+        do
+                r = shm_object_alloc(&f->actor, size, SHM_EPOCH_CURRENT, NULL, &handle, NULL);
+        while (r == -ENOMEM && shm_evict_for_object(&f->actor, size, n++));
+        return r;
+}
+
+/* Entries that may be evicted go for objects, and for maps that do not evict. */
+static void test_evict_for_everybody(void **state) {
+        enum { N_PUTS = 300, N_OBJECTS = 10000 };
+        Fixture *f = *state;
+        ShmTrie kept;
+        uint32_t n = 0;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        while (totals(f).evictions == 0)
+                assert_int_equal(put(f, n++, SIZE), 0);
+        open_map(f, "map.kept", &kept);
+        for (uint32_t i = 0; i < N_PUTS; i++)
+                assert_int_equal(put_in(f, &kept, i, i % 2 ? 3000 : 6000, SHM_MAP_PUT, 0), 0);
+        assert_int_equal(f->actor.record->map, 0);
+        for (n = 0; n < N_OBJECTS && alloc_or_evict(f, n % 3 ? 500 : 2000) == 0; n++)
+                assert_int_equal(f->actor.record->map, 0);
+        assert_in_range(n, 1, N_OBJECTS - 1);
+        /* Nodes of the index are left, and perhaps the last entries of a slab. */
+        assert_in_range(totals(f).entries, 0, 64);
+        assert_int_equal(totals(f).entries, shm_map_count(&f->trie));
+        assert_int_equal(f->actor.record->counters[SHM_COUNT_FAILURES], 1);
+        for (uint32_t i = 0; i < N_PUTS; i++)
+                assert_int_equal(get_in(f, &kept, i), i % 2 ? 3000 : 6000);
+        assert_int_equal(totals_of(f, &kept).evictions, 0);
+}
+
 /* A second map that evicts, while the first one has the whole pool. */
 static void open_beside(Fixture *f, uint32_t n, uint32_t size, ShmTrie *ret) {
         TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
@@ -1178,6 +1256,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_among_blocks, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_balances_sizes, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_there, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_in_vain_once, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_for_everybody, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_small, setup_middle, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_mixed, setup_middle, teardown),
