@@ -26,8 +26,6 @@
 #include "shm/map/state/wait.h"
 
 #define CLAIM_LIMIT_MS 30000
-#define SLEEP_USEC 20000 /* where a daemon wakes the waiters of a process that died */
-#define SLEEP_ALONE_USEC 4000
 
 /* In a daemon's pool the client table says so soon. */
 static bool claimer_is_dead(const struct tslab_map *map, const ShmClaim *claim) {
@@ -37,7 +35,12 @@ static bool claimer_is_dead(const struct tslab_map *map, const ShmClaim *claim) 
                shm_client_is_gone(&info);
 }
 
-static int claim_once(struct tslab_map *map, const void *key, size_t key_size, const ShmMapClaim *claim,
+/* 0: threads share the record, so that nothing tells them apart. */
+static uint32_t claimer_of(const struct tslab_map *map, const ThreadState *thread) {
+        return thread && !pool_is_spare(map->pool, thread) ? (uint32_t) thread->token : 0;
+}
+
+static int claim_once(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
                       ShmClaimed *ret) {
         ThreadState *thread;
         ShmMapKey k;
@@ -46,6 +49,7 @@ static int claim_once(struct tslab_map *map, const void *key, size_t key_size, c
         r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
         if (r)
                 return r;
+        claim->thread = claimer_of(map, thread);
         r = shm_map_claim(&thread->actor, &map->trie, &k, claim, ret);
         map_end_change(map, thread);
         return r;
@@ -107,10 +111,8 @@ int map_give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_h
         return r;
 }
 
-/* Returns 1 if the claim stands, with a word to sleep on while it does; 0; -EIDRM. */
-static int look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
-                         uint32_t *ret_value) {
-        ShmClaim claim;
+int map_look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
+                      uint32_t *ret_value, ShmClaim *ret_claim) {
         int r;
 
         if (pool_begin(map->pool) < 0)
@@ -118,16 +120,27 @@ static int look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t v
         if (word)
                 *ret_value = map->pool->is_reader ? shm_load_acq(word) /* ORDER: acq; before the look. */
                                                   : shm_wait_begin(word);
-        r = shm_map_find_claim(&map->trie, key, version, &claim);
-        if (r == 1 && claimer_is_dead(map, &claim))
+        r = shm_map_find_claim(&map->trie, key, version, ret_claim);
+        if (r == 1 && claimer_is_dead(map, ret_claim))
                 r = 0;
         pool_end(map->pool);
         return r;
 }
 
+/* Whether the caller's thread has the claim, which would never end then. A reader has none. */
+static bool is_own_claim(const struct tslab_map *map, const ShmClaim *claim) {
+        const PoolLocal *local = map->pool->local;
+        uint32_t thread;
+
+        if (map->pool->is_reader || claim->thread == 0 || !local->joined || local->client != claim->client)
+                return false;
+        thread = claimer_of(map, pool_thread(map->pool) ?: pool_thread_slow(map->pool));
+        return thread == claim->thread;
+}
+
 static int sleep_on(const struct tslab_map *map, const uint32_t *word, uint32_t value, uint64_t left_usec) {
         bool alone = map->pool->is_private || map->pool->is_reader || !word;
-        uint64_t usec = alone ? SLEEP_ALONE_USEC : SLEEP_USEC;
+        uint64_t usec = alone ? MAP_SLEEP_ALONE_USEC : MAP_SLEEP_USEC;
         static const uint32_t nobody;
         int r;
 
@@ -139,6 +152,7 @@ _public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_s
                             uint32_t timeout_ms) {
         uint64_t deadline = proto_deadline((uint64_t) timeout_ms * 1000), left;
         uint32_t *word, value = 0;
+        ShmClaim claim;
         ShmMapKey k;
         int r;
 
@@ -146,12 +160,14 @@ _public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_s
                 return 0;
         word = shm_wait_word(&map->trie, k.hash);
         do {
-                r = look_at_claim(map, &k, version, word, &value);
+                r = map_look_at_claim(map, &k, version, word, &value, &claim);
                 if (r <= 0)
                         return r;
                 left = proto_deadline_left(deadline);
                 if (left == 0)
                         return -ETIMEDOUT;
+                if (is_own_claim(map, &claim))
+                        return -EDEADLK;
                 r = sleep_on(map, word, value, left);
         } while (r == 0);
         return r;

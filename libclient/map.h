@@ -48,6 +48,17 @@ static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) 
         return __builtin_expect(r == -ENOMEM || r == -ENOSPC, 0) && map_make_room_slow(map, r, retry);
 }
 
+#define MAP_SLEEP_USEC                                                                                       \
+        20000 /* between looks at a claim, where a daemon wakes the waiters of a process that died */
+#define MAP_SLEEP_ALONE_USEC 4000 /* where nobody does */
+
+/*
+ * Looks at a claim. 1: it stands, and *ret_claim tells whose it is; 0: it does not; -EIDRM. With a word of
+ * shm_wait_word(), *ret_value is the value to sleep with while it stands.
+ */
+int map_look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
+                      uint32_t *ret_value, ShmClaim *ret_claim);
+
 /* Errors of tslab_map_put_with(). */
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *put, size_t value_size);
 /*

@@ -66,6 +66,8 @@ typedef struct PoolLocal {
         uint32_t fences; /* membarrier could not be registered */
         uint32_t n_entries; /* ThreadCaches that are counted, see there; under the registry's lock */
         uint64_t number; /* counts attachments in this process and its ancestors, never reused */
+        uint64_t
+                waiters; /* a number of this process, by which its waiters are told from its parent's; 0: none yet */
         CallSlot calls[CALLS_MAX]; /* see libclient/calls.h */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t silent_usec; /* until then a daemon that did not answer is not asked to attach again */

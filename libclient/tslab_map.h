@@ -489,11 +489,70 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
  * works in a pool that was opened with TSLAB_READER.
  *
  * -ETIMEDOUT   timeout_ms are over; the claim stands
+ * -EDEADLK     this thread has the claim, and would wait for itself; with a time limit of 0 that is -ETIMEDOUT
  * -EINTR       a signal handler ran, and not just between two sleeps of this call
  * -EIDRM       the map is no more, or the pool was closed meanwhile
  */
 int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
                    uint32_t timeout_ms);
+
+/*
+ * Waits for claims without blocking, for event loops: any number of waits, of which a file descriptor tells the end.
+ *
+ *      r = tslab_waiter_open(&waiter, pool);
+ *      fd = tslab_waiter_fd(waiter);                  (for poll(), epoll, an event loop: it becomes readable)
+ *
+ *      r = tslab_waiter_add(waiter, map, key, key_size, claim, 2000, &wait);
+ *      ...                                            (fd is readable:)
+ *      while (tslab_waiter_next(waiter, &wait, &result) > 0)
+ *              go_on(wait, result);
+ *
+ *      waiter = tslab_waiter_close(waiter);
+ *
+ * A waiter serves the waits of one event loop, and takes one thread of the library, which begins with the first wait
+ * and blocks all signals. Any thread may make these calls at any time, except tslab_waiter_close(), which must be the
+ * last. A waiter belongs to the process that opened it: in a forked child, which has a copy of the descriptor, the
+ * calls are -EBADF, and tslab_waiter_close() closes that copy.
+ */
+struct tslab_waiter;
+
+/*
+ * Opens a waiter for claims of any maps of the pool. The caller closes *ret with tslab_waiter_close(), before those
+ * maps and the pool.
+ *
+ * -ENOMEM, -EMFILE, -ENFILE, -EBADF (the pool was closed)
+ */
+int tslab_waiter_open(struct tslab_waiter **ret, struct tslab *pool);
+
+/* Ends all waits and closes a waiter; returns NULL, NULL-safe. May wait for its thread, for 20 ms at most. */
+struct tslab_waiter *tslab_waiter_close(struct tslab_waiter *waiter);
+
+/*
+ * Returns a file descriptor that is readable while tslab_waiter_next() has a wait to tell. It is the waiter's: neither
+ * read it nor close it. Never fails.
+ */
+int tslab_waiter_fd(struct tslab_waiter *waiter);
+
+/*
+ * Begins to wait as tslab_map_wait() does. *ret_wait is the number of this wait. tslab_waiter_next() tells it when the
+ * claim is no more, which may be so already. The key is copied. The call never sleeps. The claim may be one of this
+ * thread: other tasks of an event loop run meanwhile.
+ *
+ * -ENOMEM, -EAGAIN (no thread can be made), -EBADF (the waiter is another process's)
+ */
+int tslab_waiter_add(struct tslab_waiter *waiter, struct tslab_map *map, const void *key, size_t key_size,
+                     tslab_handle version, uint32_t timeout_ms, uint64_t *ret_wait);
+
+/* Ends a wait, which tslab_waiter_next() will not tell then. -ENOENT: it was told, or cancelled. -EBADF. */
+int tslab_waiter_cancel(struct tslab_waiter *waiter, uint64_t wait);
+
+/*
+ * Tells a wait that is over. Returns 1, with its number and in *ret_result the result of tslab_map_wait(): 0,
+ * -ETIMEDOUT (some 20 ms late at most), or -EIDRM. Returns 0 if no wait is over; then the descriptor is not readable.
+ *
+ * -EBADF       the waiter is another process's
+ */
+int tslab_waiter_next(struct tslab_waiter *waiter, uint64_t *ret_wait, int *ret_result);
 
 /* tslab_map_expire() */
 __extension__ enum tslab_map_epoch {

@@ -129,7 +129,8 @@ typedef struct ShmHeader {
         uint64_t
                 n_miscounts; /* sum of `miscounts` of all maps: while it is 0 nobody looks at `maps` for them */
         uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict/evict-from.c */
-        uint8_t unused_peaks[40];
+        uint32_t polled; /* futex word of threads that wait for any claim: see shm/map/state/wait.c */
+        uint8_t unused_peaks[36];
         ShmMapSweeps sweeps; /* private pools: the owner of control work goes on with them */
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];

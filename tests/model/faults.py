@@ -887,6 +887,21 @@ FAULTS = [
     ('wait: a delete wakes nobody', 'map-claim/wait-delete', 'shm/map/state/tally.h',
      'if (__builtin_expect(view->head.flags & SHM_LEAF_CLAIM, 0))', 'if (0)'),
     ('wait: another claim wakes nobody', 'map-claim/wait-claim', 'shm/map/entry/put.c', 'if (old && shm_map_view_is_claim(old))', 'if (0)'),
+    ('wait: the word of one hash is looked at before that of all', 'map-claim/poll-fulfil', 'tests/model/case/map-claim.h',
+     '''        uint32_t kept = *word, value;
+        ShmClaim c;
+
+        value = shm_wait_begin(shm_wait_polled(&world_arena));
+        if (shm_wait_begin(word) == kept ||''', '''        uint32_t kept = *word, value, now = shm_wait_begin(word);
+        ShmClaim c;
+
+        value = shm_wait_begin(shm_wait_polled(&world_arena));
+        if (now == kept ||'''),
+    ('wait: threads that wait for many are not woken', 'map-claim/poll-delete', 'shm/map/state/wait.c',
+     '''        shm_wait_poke(word);
+        wake_polled(trie->arena);
+''', '''        shm_wait_poke(word);
+'''),
     ('cover: looked at behind the copy', 'map-cover/read-caught-up', 'tests/model/case/map-cover.h',
      '''        if (shm_cover_load(&world_arena, handle, &cover) != 0 || !shm_cover_holds(&cover, &now))
                 return 0;

@@ -105,6 +105,7 @@ static int claim_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
                 .process = shm_client_identity(actor->arena, client),
                 .ends = shm_map_now_ms(trie) + claim->limit_ms,
                 .client = client,
+                .thread = claim->thread,
         };
         ShmMapPut put = {
                 .mode = SHM_MAP_EXACT,

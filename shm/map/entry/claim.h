@@ -13,6 +13,7 @@
 typedef struct ShmMapClaim {
         uint32_t epoch; /* as in ShmMapPut: the claim's */
         uint32_t limit_ms; /* the claim ends then */
+        uint32_t thread; /* the caller's, as in ShmClaim */
         uint64_t
                 gone; /* a claim that is given up, or of a process that the caller knows has ended; 0: none */
         void *buffer; /* for a copy of the stale value */

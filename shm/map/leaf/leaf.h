@@ -46,7 +46,7 @@ typedef struct ShmClaim {
                 ends; /* milliseconds of the pool's clock: the claim is free then, if nothing has ended it before */
         uint64_t stale_until; /* the value can be had as a stale one until then; 0: there is none */
         uint32_t client;
-        uint32_t unused;
+        uint32_t thread; /* tells the threads of that process apart; 0: not known */
 } ShmClaim;
 static_assert(sizeof(ShmClaim) == 32, "arena format");
 

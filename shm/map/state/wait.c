@@ -9,12 +9,14 @@
  *      looks at the word: if the bit is set, it clears the bit, raises the count, and wakes all. So one of the two sees
  *      the other.
  *   2. A bit may be set though nobody sleeps: then one system call is in vain, and clears it.
- *   3. The caller limits each sleep, since the thread that ended the claim may have been killed or stopped before it
+ *   3. A thread that waits for claims of several hashes sets the bit of the word `polled` of the arena, then those of
+ *      their words, and sleeps on `polled`. A thread that cleared the bit of another word does the same to `polled`.
+ *   4. The caller limits each sleep, since the thread that ended the claim may have been killed or stopped before it
  *      woke anybody: see libclient/map-claim.c.
  *
  * Who may do what: any thread of a writer waits and wakes. A process that can only read the arena just sleeps.
  *
- * Crash: a thread that dies before it wakes the others: see 3. In a daemon's pool the daemon wakes all as well.
+ * Crash: a thread that dies before it wakes the others: see 4. In a daemon's pool the daemon wakes all as well.
  */
 #include "shm/map/state/wait.h"
 
@@ -50,7 +52,7 @@ int shm_wait_sleep(const uint32_t *word, uint32_t value, uint64_t timeout_ns) {
         return errno == ETIMEDOUT || errno == EINTR ? -errno : 0;
 }
 
-static void wake_sleepers(uint32_t *word) {
+void shm_wait_poke(const uint32_t *word) {
         (void) syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -65,14 +67,23 @@ static bool clear_sleepers(uint32_t *word) {
         return false;
 }
 
+static void wake_polled(ShmArena *arena) {
+        uint32_t *word = shm_wait_polled(arena);
+
+        if (clear_sleepers(word))
+                shm_wait_poke(word);
+}
+
 void shm_wait_wake(const ShmTrie *trie, uint64_t hash) {
         uint32_t *word = shm_wait_word(trie, hash);
 
         if (!word)
                 return;
         shm_fence_sc(); /* ORDER: sc, pairs with shm_wait_begin(); the key was changed before. */
-        if (clear_sleepers(word))
-                wake_sleepers(word);
+        if (!clear_sleepers(word))
+                return;
+        shm_wait_poke(word);
+        wake_polled(trie->arena);
 }
 
 void shm_wait_wake_all(ShmArena *arena) {
@@ -86,7 +97,8 @@ void shm_wait_wake_all(ShmArena *arena) {
 
                         (void) clear_sleepers(word);
                         if (shm_load_rlx(word) != 0) /* ORDER: rlx; 0: nobody ever waited. */
-                                wake_sleepers(word);
+                                shm_wait_poke(word);
                 }
         }
+        wake_polled(arena);
 }

@@ -16,6 +16,16 @@ uint32_t shm_wait_begin(uint32_t *word);
 /* 0 (woken, or not slept at all), -ETIMEDOUT, -EINTR (a signal handler ran). The word may be read-only. */
 int shm_wait_sleep(const uint32_t *word, uint32_t value, uint64_t timeout_ns);
 
+/*
+ * A word for threads that wait for claims of several hashes, by shm_wait_begin() of this and of their words: it is
+ * woken after any of those was.
+ */
+static inline uint32_t *shm_wait_polled(ShmArena *arena) {
+        return &arena->header->polled;
+}
+/* Ends the sleeps on a word. */
+void shm_wait_poke(const uint32_t *word);
+
 /* A claim on a key of this hash is no more. */
 void shm_wait_wake(const ShmTrie *trie, uint64_t hash);
 /*

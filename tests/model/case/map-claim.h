@@ -128,6 +128,18 @@ static void t0_wait(void) {
                 asleep = value;
 }
 
+/* As libclient/waiter.c does when it has looked at the claim before: the word has had this value since. */
+static void t0_poll(void) {
+        ShmMapKey key = map_key(0);
+        uint32_t *word = shm_wait_word(&map_tries[0], key.hash);
+        uint32_t kept = *word, value;
+        ShmClaim c;
+
+        value = shm_wait_begin(shm_wait_polled(&world_arena));
+        if (shm_wait_begin(word) == kept || shm_map_find_claim(&map_tries[0], &key, claim_before, &c) == 1)
+                asleep = value;
+}
+
 static void t1_claim_as_other(void) {
         const ShmMapClaim claim = { .limit_ms = LIMIT, .gone = claim_before };
         ShmMapKey key = map_key(0);
@@ -192,6 +204,11 @@ static void pre_wait(void) {
         init_named();
         map_must(claim_as(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &claim_before));
         map_ready(1);
+}
+
+static void pre_poll(void) {
+        pre_wait();
+        (void) shm_wait_begin(shm_wait_word(&map_tries[MODEL_ACTORS_MAX], map_key(0).hash));
 }
 
 static void end_entry(void) {
@@ -474,6 +491,12 @@ static void post_wait(unsigned dead) {
         check(dead);
 }
 
+static void post_poll(unsigned dead) {
+        if (!(dead & 3) && asleep == *shm_wait_polled(&world_arena))
+                model_fail("nobody wakes actor 0");
+        check(dead);
+}
+
 /*
  * Clearing
  */
@@ -700,6 +723,10 @@ static const ModelCase model_cases[] = {
           .post = post_fulfil_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "wait-fulfil", .pre = pre_wait, .actors = { t0_wait, t1_fulfil },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "poll-fulfil", .pre = pre_poll, .actors = { t0_poll, t1_fulfil },
+          .post = post_poll, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
+        { .name = "poll-delete", .pre = pre_poll, .actors = { t0_poll, t1_delete },
+          .post = post_poll, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "wait-delete", .pre = pre_wait, .actors = { t0_wait, t1_delete },
           .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "wait-give-up", .pre = pre_stale_claimed, .actors = { t0_wait, t1_give_up },
