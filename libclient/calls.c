@@ -27,7 +27,7 @@
 static __thread struct {
         uint32_t n_calls; /* sum over all pools */
         int cancel_state; /* the state before the first */
-} inside __attribute__((tls_model("initial-exec")));
+} inside THREAD_MODEL;
 
 static CallSlot *slot_at(const struct tslab *pool, uint32_t tid, uint32_t i) {
         return &pool->local->calls[(tid + i) % CALLS_MAX];

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sodium/crypto_shorthash.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -36,6 +35,7 @@
 #include "libclient/sampler.h"
 #include "proto/text.h"
 #include "shm/arena/client.h"
+#include "shm/format/siphash.h"
 
 /* For each answer of a daemon that gave none before. */
 #define LOOK_AGAIN_USEC 50000
@@ -106,10 +106,8 @@ __attribute__((constructor)) static void init_program(void) {
         static const unsigned char message[] = "tslab";
         const unsigned char *key = (const unsigned char *) (uintptr_t) getauxval(AT_RANDOM); /* 16 bytes */
 
-        static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == sizeof(program),
-                      "siphash");
         if (key)
-                (void) crypto_shorthash((unsigned char *) &program, message, sizeof(message), key);
+                program = shm_siphash(message, sizeof(message), key);
 }
 
 /* Whether the descriptor is of the file that this process has mapped. */

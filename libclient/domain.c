@@ -4,16 +4,11 @@
 
 #include "libclient/enter.h"
 
-#define DEPTH_MAX 64
-
 struct tslab_domain {
         struct tslab *pool;
         uint32_t epoch; /* with its era */
         uint32_t flags;
 };
-
-static __thread struct tslab_domain *domains[DEPTH_MAX];
-static __thread uint32_t n_domains;
 
 _public_ int tslab_domain_open(struct tslab_domain **ret, struct tslab *pool, uint32_t epoch,
                                uint32_t flags) {
@@ -40,23 +35,29 @@ _public_ struct tslab_domain *tslab_domain_close(struct tslab_domain *domain) {
 }
 
 _public_ int tslab_domain_enter(struct tslab_domain *domain) {
+        ThreadDomains *inside = thread_domains();
         int r;
 
-        if (n_domains == DEPTH_MAX)
+        if (!inside)
+                return -ENOMEM;
+        if (inside->n == THREAD_DOMAINS_MAX)
                 return -ENOBUFS;
         r = tslab_epoch_ref(domain->pool, domain->epoch);
         if (r)
                 return r;
-        domains[n_domains++] = domain;
+        /* Attaching may have moved the table. */
+        inside = thread_domains();
+        inside->domains[inside->n++] = domain;
         return 0;
 }
 
 _public_ int tslab_domain_leave(struct tslab_domain *domain) {
+        ThreadDomains *inside = thread_domains();
         int r;
 
-        if (n_domains == 0 || domains[n_domains - 1] != domain)
+        if (!inside || inside->n == 0 || inside->domains[inside->n - 1] != domain)
                 return -EINVAL;
-        n_domains--;
+        inside->n--;
         r = tslab_epoch_unref(domain->pool, domain->epoch);
         if (r == 0 && domain->flags & TSLAB_DOMAIN_AUTO_CLOSE)
                 r = tslab_epoch_close(domain->pool, domain->epoch, 0);
@@ -69,5 +70,7 @@ _public_ uint32_t tslab_domain_epoch(const struct tslab_domain *domain) {
 }
 
 _public_ struct tslab_domain *tslab_domain_current(void) {
-        return n_domains > 0 ? domains[n_domains - 1] : NULL;
+        const ThreadDomains *inside = thread_domains();
+
+        return inside && inside->n > 0 ? inside->domains[inside->n - 1] : NULL;
 }

@@ -123,5 +123,29 @@ typedef struct ThreadCache {
         uint64_t counted; /* number of the attachment whose n_entries counts this; 0: none does */
 } ThreadCache;
 
+#define THREAD_DOMAINS_MAX 64
+
+/* The domains that a thread is inside of, in the order of entering. */
+typedef struct ThreadDomains {
+        uint32_t n;
+        struct tslab_domain *domains[THREAD_DOMAINS_MAX];
+} ThreadDomains;
+
+/* The domains of the calling thread, until it ends; NULL: no memory. */
+ThreadDomains *thread_domains(void);
+
+/*
+ * How a thread finds its variables. The initial-exec model is a load from the thread pointer, but its memory, of which
+ * a program that is running has about 1600 bytes for all libraries together, must be there when the library is loaded,
+ * and musl does not load such a library at all. So libtslab.so takes 64 bytes of it at most, and the build that is made
+ * to be loaded by other languages (meson option `bundled`) takes none. It calls the linker's function instead: figures
+ * are in libclient/README.md.
+ */
+#ifdef TSLAB_BUNDLED
+#define THREAD_MODEL
+#else
+#define THREAD_MODEL __attribute__((tls_model("initial-exec")))
+#endif
+
 /* A copy of the entry that this thread used last: see thread.c. */
-extern __thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
+extern __thread ThreadCache thread_cache THREAD_MODEL;

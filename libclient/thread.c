@@ -45,16 +45,18 @@
 
 typedef struct ThreadTable {
         size_t n, size;
+        ThreadDomains domains;
         ThreadCache entries[];
 } ThreadTable;
 
-__thread ThreadCache thread_cache __attribute__((tls_model("initial-exec")));
-static __thread ThreadTable *thread_table __attribute__((tls_model("initial-exec")));
+/* All that a thread has of its own, but for the table, is here: static memory for it is scarce. See pool.h. */
+__thread ThreadCache thread_cache THREAD_MODEL;
+static __thread ThreadTable *thread_table THREAD_MODEL;
 /* The thread's id when it last took a record, or found none. */
-static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
+static __thread uint32_t thread_id THREAD_MODEL;
 
 /* This thread has the spare record of this pool; NULL: none. */
-static __thread struct tslab *shares __attribute__((tls_model("initial-exec")));
+static __thread struct tslab *shares THREAD_MODEL;
 
 static uint64_t registry_key; /* plus 1; 0: none yet */
 static Lock *registry_lock;
@@ -369,11 +371,17 @@ static int grow_table(void) {
                 free(table);
                 return -r;
         }
-        if (!thread_table)
+        if (!thread_table) {
                 table->n = 0;
+                table->domains.n = 0;
+        }
         table->size = size;
         thread_table = table;
         return -r;
+}
+
+ThreadDomains *thread_domains(void) {
+        return thread_table || grow_table() == 0 ? &thread_table->domains : NULL;
 }
 
 /* The entry for a pool that has none in this thread. */

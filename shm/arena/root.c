@@ -25,17 +25,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <sodium/crypto_shorthash.h>
-
+#include "shm/format/siphash.h"
 #include "shm/arena/text.h"
 
-static_assert(crypto_shorthash_BYTES == sizeof(uint64_t), "shm_hash() returns it whole");
-static_assert(crypto_shorthash_KEYBYTES == sizeof((ShmArena){}.pool_key), "keyed by the pool's");
+static_assert(SHM_SIPHASH_KEY_SIZE == sizeof((ShmArena){}.pool_key), "keyed by the pool's");
 
 uint64_t shm_hash(const ShmArena *arena, const void *bytes, size_t size) {
-        uint64_t hash;
+        uint64_t hash = shm_siphash(bytes, size, arena->pool_key);
 
-        crypto_shorthash((unsigned char *) &hash, bytes, size, arena->pool_key);
         return hash != 0 ? hash : 1;
 }
 

@@ -3,8 +3,7 @@
 
 #include <errno.h>
 
-#include <sodium/crypto_shorthash_siphash24.h>
-
+#include "shm/format/siphash.h"
 #include "shm/map/state/tally.h"
 
 #define TRIES_MAX 4
@@ -13,7 +12,7 @@ uint64_t shm_map_bucket_vacancy(const ShmTrie *trie, const void *key, uint32_t k
         uint64_t hashes[2] = {};
 
         if (key)
-                crypto_shorthash_siphashx24((unsigned char *) hashes, key, key_size, trie->arena->pool_key);
+                shm_siphash128(key, key_size, trie->arena->pool_key, hashes);
         return hashes[1] | SHM_TRIE_GONE;
 }
 
