@@ -52,6 +52,14 @@ static inline void count_get(const struct tslab_map *map, ssize_t result) {
                 shm_tally_miss(&thread->actor, &map->trie);
 }
 
+ssize_t map_get_key(struct tslab_map *map, const ShmMapKey *key, void *buffer, size_t buffer_size,
+                    ShmMapView *ret_view) {
+        ssize_t n = shm_map_get(&map->trie, key, buffer, buffer_size, ret_view);
+
+        count_get(map, n);
+        return n == -ENOENT ? unless_closed(map, n) : n;
+}
+
 typedef ssize_t GetValue(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                          ShmMapView *ret_view);
 
@@ -239,22 +247,43 @@ static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMap
         return r;
 }
 
-int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+int map_put_key(struct tslab_map *map, const ShmMapKey *key, ShmMapPut *p, size_t value_size) {
         MapRetry retry = {};
-        ShmMapKey k;
         int r;
 
-        if (map->pool->is_reader)
-                return -EROFS;
-        if (value_size > SHM_LEAF_VALUE_MAX || !map_key_init(&k, map, key, key_size))
-                return refuse_large(map, key_size, value_size);
+        if (value_size > SHM_LEAF_VALUE_MAX)
+                return refuse_large(map, key->size, value_size);
         p->value_size = (uint32_t) value_size;
         if (value_size == 0)
                 p->value = "";
         do
-                r = put_entered(map, &k, p);
+                r = put_entered(map, key, p);
         while (map_make_room(map, r, &retry));
         return r;
+}
+
+int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *p, size_t value_size) {
+        ShmMapKey k;
+
+        if (map->pool->is_reader)
+                return -EROFS;
+        if (!map_key_init(&k, map, key, key_size))
+                return refuse_large(map, key_size, value_size);
+        return map_put_key(map, &k, p, value_size);
+}
+
+int map_put_init(ShmMapPut *ret, const struct tslab_map_put_options *options) {
+        struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
+
+        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_REPLACE)
+                return -EINVAL;
+        *ret = (ShmMapPut){
+                .mode = (ShmMapMode) o.mode,
+                .expected = o.version,
+                .epoch = o.epoch,
+                .ttl_ms = o.ttl_ms,
+        };
+        return 0;
 }
 
 _public_ int tslab_map_put(struct tslab_map *map, const void *key, size_t key_size, const void *value,
@@ -273,20 +302,11 @@ _public_ int tslab_map_replace(struct tslab_map *map, const void *key, size_t ke
 
 _public_ int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                                 size_t value_size, const struct tslab_map_put_options *options) {
-        struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
         ShmMapPut p;
-        int r;
 
-        r = map_options_load(&o, sizeof(o), options);
-        if (r || o.mode > TSLAB_MAP_REPLACE)
+        if (map_put_init(&p, options) < 0)
                 return -EINVAL;
-        p = (ShmMapPut){
-                .mode = (ShmMapMode) o.mode,
-                .expected = o.version,
-                .value = value,
-                .epoch = o.epoch,
-                .ttl_ms = o.ttl_ms,
-        };
+        p.value = value;
         return map_put(map, key, key_size, &p, value_size);
 }
 

@@ -59,7 +59,14 @@ static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) 
 int map_look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,
                       uint32_t *ret_value, ShmClaim *ret_claim);
 
-/* Errors of tslab_map_put_with(). */
+/* Errors of tslab_map_get(). *ret_view is set also with -EMSGSIZE. */
+ssize_t map_get_key(struct tslab_map *map, const ShmMapKey *key, void *buffer, size_t buffer_size,
+                    ShmMapView *ret_view);
+
+/* -EINVAL. Of the options alone: the value is still to come. */
+int map_put_init(ShmMapPut *ret, const struct tslab_map_put_options *options);
+/* Errors of tslab_map_put_with(). The pool is no reader's. */
+int map_put_key(struct tslab_map *map, const ShmMapKey *key, ShmMapPut *put, size_t value_size);
 int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *put, size_t value_size);
 /*
  * Deletes a value or a claim by its version. The stale value of a claim stays. -ENOMEM: malloc() failed, nothing was

@@ -29,7 +29,8 @@ def configure(root, where, options):
     # JSON-C and others also have files for CMake.
     env['CMAKE_IGNORE_PREFIX_PATH'] = '/usr'
     options = ['-Dtests=false', '-Dpython=disabled', '-Dphp=disabled', *options]
-    return subprocess.run(['meson', 'setup', *options, where / f'build{len(options)}', root], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return subprocess.run(['meson', 'setup', *options, where / f'build{len(options)}', root], env=env, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def main(root):

@@ -447,6 +447,51 @@ static void test_map_iterate_and_expire(void **state) {
         tslab_map_close(map);
 }
 
+/* More keys than are fetched at one time: present, absent, too large, with too little room; in each mode of a put. */
+static void test_map_many(void **state) {
+        enum { N = 100 };
+        struct tslab_map_put_options options = { .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT };
+        static struct tslab_map_item items[N + 2];
+        static uint64_t keys[N], values[N];
+        static const char large[8192];
+        struct tslab_map *map;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        for (unsigned i = 0; i < N; i++) {
+                keys[i] = i;
+                values[i] = i * i;
+                items[i] = (struct tslab_map_item){
+                        .key = &keys[i], .key_size = 8, .value = &values[i], .value_size = 8
+                };
+        }
+        items[N] = (struct tslab_map_item){ .key = large, .key_size = sizeof(large), .value = values };
+        items[N + 1] = (struct tslab_map_item){ .key = "none", .key_size = 4, .value = values };
+        assert_int_equal(tslab_map_get_many(map, items, N + 2), 0);
+        assert_int_equal(tslab_map_put_many(map, items, N + 1, NULL), N);
+        assert_int_equal(items[N].result, -E2BIG);
+        options.mode = TSLAB_MAP_INSERT;
+        assert_int_equal(tslab_map_put_many(map, items, N, &options), 0);
+        assert_int_equal(items[7].result, -EEXIST);
+        memset(values, 0, sizeof(values));
+        items[5].value_size = 7;
+        assert_int_equal(tslab_map_get_many(map, items, N + 2), N - 1);
+        for (unsigned i = 0; i < N; i++) {
+                assert_int_equal(items[i].result, i == 5 ? -EMSGSIZE : 8);
+                assert_int_equal(items[i].value_size, 8);
+                assert_int_equal(values[i], i == 5 ? 0 : i * i);
+        }
+        assert_int_equal(items[N].result, -ENOENT);
+        assert_int_equal(items[N + 1].result, -ENOENT);
+        options.mode = TSLAB_MAP_REPLACE;
+        items[9].version++;
+        assert_int_equal(tslab_map_put_many(map, items, N, &options), N - 1);
+        assert_int_equal(items[9].result, -EAGAIN);
+        options.mode = 9;
+        assert_int_equal(tslab_map_put_many(map, items, N, &options), -EINVAL);
+        assert_int_equal(tslab_map_count(map), N);
+        tslab_map_close(map);
+}
+
 /* A cursor is a value: a copy goes on from the same place, and an entry with too little room is met again. */
 static void test_map_cursor_moves(void **state) {
         struct tslab_map_info info = { .size = sizeof(info) };
@@ -795,6 +840,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_key_of_64_kib, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_and_expire, map_pool_setup,
                                                 map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_many, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_cursor_moves, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_place, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_iterate_damaged, map_pool_setup, map_pool_teardown),

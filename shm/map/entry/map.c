@@ -60,6 +60,23 @@ static inline void remember_room(const ShmTrie *trie, uint32_t room) {
                 shm_store_rlx(guess, room); /* ORDER: rlx; as above. */
 }
 
+void shm_map_prefetch(const ShmTrie *trie, const ShmMapKey *keys, uint32_t n) {
+        uint64_t hashes[SHM_MAP_PREFETCH_MAX];
+        ShmTrieCursor c;
+
+        if (n < 2) /* there is nothing to be done at the same time */
+                return;
+        for (uint32_t i = 0; i < n; i++)
+                hashes[i] = keys[i].hash;
+        shm_trie_prefetch(trie, hashes, n);
+        for (uint32_t i = 0; i < n; i++) {
+                if (shm_trie_seek(trie, hashes[i], &c) != 0 || !shm_trie_is_leaf(c.value))
+                        continue;
+                shm_slot_prefetch(trie->arena, shm_handle_slot(c.value));
+                prefetch_leaf(trie, c.value);
+        }
+}
+
 typedef enum Match {
         OTHER, /* not the key's: a live leaf of another key, or in a bucket a word that cannot be used */
         MINE,

@@ -111,6 +111,13 @@ int shm_map_look(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view
 ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *buffer, size_t size);
 
 /*
+ * Brings the entries of several keys, and the nodes on the way to them, into the processor's cache, all at one time,
+ * for calls that follow soon. It decides nothing.
+ */
+#define SHM_MAP_PREFETCH_MAX SHM_TRIE_PREFETCH_MAX
+void shm_map_prefetch(const ShmTrie *trie, const ShmMapKey *keys, uint32_t n);
+
+/*
  * -EEXIST (INSERT), -ENOENT (UPDATE), -EAGAIN (REPLACE), -E2BIG, -ENOSPC (the map would exceed its limit, and does not
  * evict; or in all its time it had more than 900 keys with this hash), -EIDRM, errors of shm_object_alloc().
  */
