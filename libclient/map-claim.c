@@ -63,26 +63,48 @@ static int enlarge_buffer(ShmMapClaim *claim, uint32_t size) {
         return claim->buffer ? 0 : -ENOMEM;
 }
 
-_public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
-                             tslab_handle *ret_version) {
-        ShmMapClaim claim = { .epoch = epoch, .limit_ms = CLAIM_LIMIT_MS };
+static int claim_key(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
+                     tslab_handle *ret_version) {
         ShmClaimed claimed = {};
         MapRetry retry = {};
         int r;
 
         do {
-                r = claim_once(map, key, key_size, &claim, &claimed);
+                r = claim_once(map, key, key_size, claim, &claimed);
                 if (r == -EMSGSIZE) {
-                        r = enlarge_buffer(&claim, claimed.value_size) ?: -EAGAIN;
+                        r = enlarge_buffer(claim, claimed.value_size) ?: -EAGAIN;
                 } else if (r == -EBUSY && claimer_is_dead(map, &claimed.claim)) {
-                        claim.gone = claimed.version;
+                        claim->gone = claimed.version;
                         r = -EAGAIN;
                 }
         } while (r == -EAGAIN || map_make_room(map, r, &retry));
-        free(claim.buffer);
+        free(claim->buffer);
         if (r == 0 || r == -EBUSY)
                 *ret_version = claimed.version;
         return r;
+}
+
+_public_ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                             tslab_handle *ret_version) {
+        return tslab_map_claim_for(map, key, key_size, epoch, CLAIM_LIMIT_MS, ret_version);
+}
+
+_public_ int tslab_map_claim_for(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                                 uint32_t limit_ms, tslab_handle *ret_version) {
+        ShmMapClaim claim = { .epoch = epoch, .limit_ms = limit_ms };
+
+        return limit_ms == 0 ? -EINVAL : claim_key(map, key, key_size, &claim, ret_version);
+}
+
+_public_ int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size, uint32_t limit_ms,
+                                    tslab_handle *version) {
+        ShmMapClaim claim = {
+                .epoch = TSLAB_EPOCH_CURRENT, .limit_ms = limit_ms, .gone = *version, .extends = true,
+        };
+        int r;
+
+        r = limit_ms == 0 ? -EINVAL : claim_key(map, key, key_size, &claim, version);
+        return r == -ENOENT ? -EAGAIN : r;
 }
 
 static int give_up_once(struct tslab_map *map, const void *key, size_t key_size, const ShmMapClaim *claim,

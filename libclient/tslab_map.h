@@ -513,6 +513,29 @@ int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uin
                     tslab_handle *ret_version);
 
 /*
+ * Claims as tslab_map_claim() does, for `limit_ms` in place of the 30 seconds: for a computation that is known to take
+ * longer, or a lock that is to come free sooner.
+ *
+ * -EINVAL      limit_ms is 0
+ * and the errors of tslab_map_claim()
+ */
+int tslab_map_claim_for(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                        uint32_t limit_ms, tslab_handle *ret_version);
+
+/*
+ * Lets a claim stand for another `limit_ms` from now, also if its time is over and nothing has taken its place. The
+ * claim has another version then, which *version becomes; a replace or delete with the old one is refused, and threads
+ * that wait for the old one look again. On failure *version is as it was, and so is the claim. It belongs to the calling
+ * process from then on.
+ *
+ * -EAGAIN      the claim is no more: it was fulfilled, deleted, given up, or is another's by now
+ * -EINVAL      limit_ms is 0
+ * and the errors of tslab_map_put()
+ */
+int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size, uint32_t limit_ms,
+                           tslab_handle *version);
+
+/*
  * Waits until `version` is no longer a claim on the key that stands, and returns 0: then get the value, or claim the
  * key. If it is no such claim, the call returns at once. Version 0 means any claim; with a time limit of 0 the call
  * just finds out whether there is one. Nothing waits for a thread in this call, not even tslab_close(). The call also

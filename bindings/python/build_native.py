@@ -221,7 +221,10 @@ int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_
               const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms);
 
 struct claim { tslab_handle version; bool mine; };
-int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, struct claim *ret);
+int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, uint32_t limit_ms,
+              struct claim *ret);
+int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size, uint32_t limit_ms,
+                           tslab_handle *version);
 ''')
 
 # A call with several results returns them as one struct: Python would have to allocate a box for each of them. Where the
@@ -327,8 +330,9 @@ static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size
 
 struct claim { tslab_handle version; bool mine; };
 
-static int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, struct claim *ret) {
-        int r = tslab_map_claim(map, key, key_size, epoch, &ret->version);
+static int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, uint32_t limit_ms,
+                     struct claim *ret) {
+        int r = tslab_map_claim_for(map, key, key_size, epoch, limit_ms, &ret->version);
 
         ret->mine = r == 0;
         return r;

@@ -64,6 +64,32 @@ static int fulfil(struct tslab_map *map, tslab_handle version, const char *value
         return tslab_map_replace(map, "key", 3, version, value, strlen(value), EPOCH);
 }
 
+static void test_claim_limit(void **state) {
+        struct tslab_map *map = open_map(*state, 0, 1000000);
+        tslab_handle version, other, old;
+
+        assert_int_equal(tslab_map_claim_for(map, "key", 3, EPOCH, 0, &version), -EINVAL);
+        assert_int_equal(tslab_map_claim_for(map, "key", 3, EPOCH, 1, &version), 0);
+        assert_int_equal(wait_for(map, version, 60000), 0);
+        old = version;
+        assert_int_equal(tslab_map_claim_extend(map, "key", 3, 0, &version), -EINVAL);
+        assert_int_equal(tslab_map_claim_extend(map, "key", 3, 1000000, &version), 0);
+        assert_true(version != old);
+        assert_int_equal(wait_for(map, old, 0), 0);
+        assert_int_equal(wait_for(map, version, 0), -ETIMEDOUT);
+        assert_int_equal(claim(map, &other), -EBUSY);
+        assert_true(other == version);
+        assert_int_equal(fulfil(map, old, "one"), -EAGAIN);
+        assert_int_equal(tslab_map_delete_version(map, "key", 3, old), -ENOENT);
+        assert_int_equal(fulfil(map, version, "one"), 0);
+        assert_int_equal(tslab_map_claim_extend(map, "key", 3, 1000, &version), -EAGAIN);
+        assert_int_equal(tslab_map_delete(map, "key", 3), 0);
+        other = version;
+        assert_int_equal(tslab_map_claim_extend(map, "key", 3, 1000, &other), -EAGAIN);
+        assert_true(other == version);
+        tslab_map_close(map);
+}
+
 static void test_claim_calls(void **state) {
         struct tslab_map *map = open_map(*state, 0, 0);
         static const char large[8192];
@@ -499,6 +525,7 @@ static void test_expire_all(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_claim_limit, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_claim_calls, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_wait_returns, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_wait_interrupted, map_pool_setup, map_pool_teardown),

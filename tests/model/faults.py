@@ -845,6 +845,12 @@ FAULTS = [
     ('claim: that of a dead process stands', 'map-claim/claim-claim-dead', 'shm/map/state/lifetime.c',
      'shm_client_identity(trie->arena, claim->client) == claim->process;',
      'shm_client_identity(trie->arena, claim->client) != 0;'),
+    ('claim: extended after it was deleted', 'map-claim/extend-delete', 'shm/map/entry/claim.c',
+     'if (claim->extends && (r != 0 || ', 'if (claim->extends && r == 0 && ('),
+    ('claim: extended after another took it over', 'map-claim/extend-claim', 'shm/map/entry/claim.c',
+     ' || view.handle != claim->gone || ', ' || '),
+    ('claim: extended over whatever is there by now', 'map-claim/extend-fulfil', 'shm/map/entry/claim.c',
+     '.mode = SHM_MAP_EXACT,', '.mode = SHM_MAP_PUT,'),
     ('claim: fulfilled after it was deleted', 'map-claim/fulfil-delete', 'shm/map/entry/put.c',
      '''        if (found != 0)
                 return admit_put(put, 0);''', '''        if (found != 0)

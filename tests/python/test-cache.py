@@ -327,6 +327,42 @@ class Alone(unittest.TestCase):
         other.release()
         self.assertFalse(other.locked())
 
+    def test_lock_with_a_lifetime(self):
+        """It is free when that is over, unless it is extended."""
+        lock, other = self.cache.lock('l', ttl=0.01), self.cache.lock('l')
+        self.assertTrue(lock.acquire())
+        self.assertTrue(beside(other.acquire, timeout=1000))
+        self.assertRaises(tslab.LockLostError, lock.extend)
+        self.assertFalse(lock.release())
+        self.assertTrue(other.release())
+        self.assertRaises(tslab.LockLostError, other.extend)
+
+        with lock:
+            for ttl in 1000, datetime.timedelta(days=1):
+                lock.extend(ttl)
+                self.assertFalse(beside(other.acquire, timeout=0.02))
+            with self.assertRaises(RuntimeError):
+                other.acquire()
+        self.assertFalse(lock.locked())
+        with self.assertRaises(tslab.LockLostError):
+            with lock:
+                beside(other.acquire)
+                lock.extend()
+        self.assertRaises(ValueError, self.cache.lock, 'l', ttl=0)
+
+    def test_extended_lock_of_a_waiter(self):
+        """A thread that waits for the lock goes on waiting, and gets it in the end."""
+        lock = self.cache.lock('l')
+        self.assertTrue(lock.acquire())
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(self.cache.lock('l').acquire, timeout=1000)
+            for _ in range(50):
+                lock.extend()
+                time.sleep(0.001)
+            self.assertFalse(waiting.done())
+            self.assertTrue(lock.release())
+            self.assertTrue(waiting.result())
+
     def test_lost_lock(self):
         """A `with` block that goes on without its lock is told, unless it raises something itself."""
         lock = self.cache.lock('l')

@@ -17,8 +17,8 @@ from tslab._native import ffi, lib
 from tslab._store import LOOK_SECONDS, Store
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
                           TooLargeError, is_damaged)
-from tslab.lock import LOCK_SECONDS, Lock, holds
-from tslab.map import Lifetime, Map, is_stale, ttl_left
+from tslab.lock import Lock, holds
+from tslab.map import CLAIM_SECONDS, Lifetime, Map, is_stale, ttl_left
 from tslab.memoize import Memoize
 from tslab.pool import EPOCH_CURRENT, Pool
 from tslab.stats import MapStats
@@ -276,7 +276,7 @@ class Cache(Store):
         """
         return Memoize(self)
 
-    def lock(self, key: Key, ttl: Lifetime = LOCK_SECONDS) -> Lock:
+    def lock(self, key: Key, ttl: Lifetime = CLAIM_SECONDS) -> Lock:
         """A lock of all processes, on a key that has no value."""
         return Lock(self, encoded(key), ttl)
 

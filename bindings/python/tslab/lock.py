@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 from tslab import _wait
 from tslab._native import ffi
 from tslab.errors import ChangedError, Error, LockLostError
-from tslab.map import Lifetime, Map, seconds
+from tslab.map import CLAIM_SECONDS, Lifetime, Map, seconds, ttl_ms
+from tslab.pool import EPOCH_CURRENT
 
 if TYPE_CHECKING:
     from tslab.cache import Cache
-
-LOCK_SECONDS = 30.0
 
 _held: weakref.WeakValueDictionary[Tuple[bytes, int], Lock] = weakref.WeakValueDictionary()
 
@@ -42,7 +41,8 @@ class Lock:
     released in another. With asyncio: `async with`, or acquire_async().
     """
 
-    def __init__(self, cache: Cache, key: bytes, ttl: Lifetime = LOCK_SECONDS) -> None:
+    def __init__(self, cache: Cache, key: bytes, ttl: Lifetime = CLAIM_SECONDS) -> None:
+        ttl_ms(ttl)         # ValueError
         self._cache, self._key, self._version = cache, key, 0
         self.ttl = seconds(ttl)
         self._owner: object = None
@@ -75,7 +75,7 @@ class Lock:
             raise
 
     def _try(self, claim: Any, end: float) -> bool:
-        if not self._cache._write(Map._claim, self._key, claim):
+        if not self._cache._write(Map._claim, self._key, claim, EPOCH_CURRENT, self.ttl):
             raise Error(errno.EEXIST, f'the key of a lock has a value: {self._key!r}')
         if claim.mine:
             self._set(claim.version)
@@ -86,6 +86,23 @@ class Lock:
     def _set(self, version: int) -> None:
         self._version, self._owner = version, _wait.current()
         _held[self._key, version] = self
+
+    def extend(self, ttl: Optional[Lifetime] = None) -> None:
+        """Holds it for another `ttl` from now, or for that of the lock. LockLostError: it is no longer held; another may
+        have it."""
+        version = self._version
+        claim = ffi.new('tslab_handle *', version)
+        try:
+            if not version:
+                raise self._lost()
+            self._cache._write(Map._extend, self._key, claim, self.ttl if ttl is None else ttl)
+        except ChangedError:
+            self._version = 0
+            raise self._lost() from None
+        finally:
+            if claim[0] != version:         # also where a signal handler raises an exception behind the call
+                self._set(claim[0])
+                _held.pop((self._key, version), None)
 
     def release(self) -> bool:
         """Whether it was held until now. False: it was lost before, and may be another's by now; or was not acquired."""

@@ -21,6 +21,7 @@ _RAISE = object()       # pop() without a default
 _ROOM = 8192            # for a key, and a value that is not large
 _ENDLESS_MS = 2 ** 64 - 1
 _EVICT = {None: lib.TSLAB_MAP_EVICT_NEVER, 'sieve': lib.TSLAB_MAP_EVICT_SIEVE}
+CLAIM_SECONDS = 30.0
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
 _UNPICKLED = '_native', '_owner', '_buffers', 'size_max'       # attributes that a copy of a map has of its own
 
@@ -43,6 +44,11 @@ def ttl_ms(ttl: Optional[Lifetime]) -> int:
         raise ValueError(f'a lifetime is math.inf, or above 0 and up to {TTL_MAX} seconds, not {ttl}')
     # Rounded first: 4.035 * 1000 is a little more than 4035, and a lifetime that was read must not grow when it is set.
     return max(1, math.ceil(round(ttl * 1000, 3)))
+
+
+def _limit_ms(ttl: Lifetime) -> int:
+    """A lifetime of a claim."""
+    return min(ttl_ms(ttl), int(lib.TSLAB_MAP_TTL_NONE))
 
 
 def ttl_left(found: Any) -> float:
@@ -361,26 +367,36 @@ class Map(MutableMapping[bytes, bytes]):
             r = lib.tslab_map_delete_version(self._map, key, len(key), version)
         return bool(r != -errno.ENOENT and check(r, 'deleting a key') == 0)
 
-    def claim(self, key: Key, epoch: int = EPOCH_CURRENT) -> Optional[Claim]:
+    def claim(self, key: Key, epoch: int = EPOCH_CURRENT, ttl: Lifetime = CLAIM_SECONDS) -> Optional[Claim]:
         """Claims a key, if the key is absent. Of all callers the first one gets the claim, and computes the value; the
         others call wait(). Returns None if the key has a value.
 
         replace() with the claim's version fulfils the claim, delete() with that version gives it up. Both raise
-        ChangedError if the claim is no more, since the key was put or deleted meanwhile. A claim ends after 30 seconds,
-        and with its process."""
+        ChangedError if the claim is no more, since the key was put or deleted meanwhile. A claim ends after `ttl`, 30
+        seconds by default, and with its process."""
         key, claim = encoded(key), ffi.new('struct claim *')
         try:
-            return Claim(claim.version, claim.mine) if self._claim(key, claim, epoch) else None
+            return Claim(claim.version, claim.mine) if self._claim(key, claim, epoch, ttl) else None
         except BaseException:
             if claim.mine:
                 lib.tslab_map_delete_version(self._map, key, len(key), claim.version)
             raise
 
-    def _claim(self, key: Key, claim: Any, epoch: int = EPOCH_CURRENT) -> bool:
+    def _claim(self, key: Key, claim: Any, epoch: int = EPOCH_CURRENT, ttl: Lifetime = CLAIM_SECONDS) -> bool:
         """Whether `claim` has a claim now. The caller gives that up if an exception comes, as of a signal handler."""
         key = encoded(key)
-        r = lib.claim_key(self._map, key, len(key), epoch, claim)
+        r = lib.claim_key(self._map, key, len(key), epoch, _limit_ms(ttl), claim)
         return r in (0, -errno.EBUSY) or (r != -errno.EEXIST and check(r, 'claiming a key') == 0)
+
+    def extend(self, key: Key, version: int, ttl: Lifetime = CLAIM_SECONDS) -> int:
+        """Lets a claim stand for another `ttl` from now, and returns the version that it has then. ChangedError if the
+        claim is no more."""
+        key, claim = encoded(key), ffi.new('tslab_handle *', version)
+        self._extend(key, claim, ttl)
+        return int(claim[0])
+
+    def _extend(self, key: bytes, claim: Any, ttl: Lifetime) -> None:
+        check(lib.tslab_map_claim_extend(self._map, key, len(key), _limit_ms(ttl), claim), 'extending a claim')
 
     def wait(self, key: Key, version: int, timeout: float = TTL_MAX) -> bool:
         """Waits until a claim is no more. Returns False if the time limit in seconds is over before that. Version 0

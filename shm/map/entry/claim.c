@@ -14,7 +14,8 @@
  *      had until the claim is linked, even if the thread dies in between.
  *   4. A claim that is given up is replaced by one whose time is over, which has the stale value as long as that can be
  *      had; or it is deleted, if there is no memory for that. Each has another version, so what comes late is refused.
- *   5. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/state/wait.c.
+ *   5. A claim is extended by another claim that takes its place, by its version: so only while it is there.
+ *   6. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/state/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.
  *
@@ -121,6 +122,8 @@ static int claim_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         r = shm_map_find(trie, key, &c, &view);
         if (r < 0)
                 return r;
+        if (claim->extends && (r != 0 || view.handle != claim->gone || !shm_map_view_is_claim(&view)))
+                return -ENOENT;
         if (r == 0) {
                 r = prepare_claim(trie, &view, claim, keeps, &put, &own, ret);
                 if (r)

@@ -18,6 +18,7 @@ typedef struct ShmMapClaim {
                 gone; /* a claim that is given up, or of a process that the caller knows has ended; 0: none */
         void *buffer; /* for a copy of the stale value */
         uint32_t buffer_size;
+        bool extends; /* `gone` is the caller's own claim, and another one with a new limit takes its place */
 } ShmMapClaim;
 
 typedef struct ShmClaimed {
@@ -27,8 +28,9 @@ typedef struct ShmClaimed {
 } ShmClaimed;
 
 /*
- * 0: the caller's process has the claim. -EEXIST: the key has a value; -EBUSY: another claim stands; -EMSGSIZE: the
- * buffer is too small for the stale value; -E2BIG: the key is too large. Errors of shm_map_put().
+ * 0: the caller's process has the claim. -EEXIST: the key has a value; -EBUSY: another claim stands; -ENOENT: the claim
+ * that it is to extend is no more; -EMSGSIZE: the buffer is too small for the stale value; -E2BIG: the key is too large.
+ * Errors of shm_map_put().
  */
 int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
                   ShmClaimed *ret);

@@ -99,6 +99,30 @@ static void t1_evict(void) {
                 shm_evict_slot(world_actor(1), &map_tries[1], shm_handle_slot(claim_before), 0) != 0;
 }
 
+/* It stands longer than until the clock is set to LIMIT. */
+static void t0_extend(void) {
+        const ShmMapClaim claim = { .limit_ms = 2 * LIMIT, .gone = claim_before, .extends = true };
+        ShmMapKey key = map_key(0);
+        ShmClaimed claimed = {};
+
+        world.results[0] = shm_map_claim(world_actor(0), &map_tries[0], &key, &claim, &claimed);
+        claim_made = claimed.version;
+}
+
+static void t1_extend(void) {
+        const ShmMapClaim claim = { .limit_ms = LIMIT, .gone = claim_before, .extends = true };
+        ShmMapKey key = map_key(0);
+        ShmClaimed claimed = {};
+
+        world.results[1] = shm_map_claim(world_actor(1), &map_tries[1], &key, &claim, &claimed);
+}
+
+/* The time of the claim that was there before is over. */
+static void t1_claim_late(void) {
+        set_clock(LIMIT);
+        claim(1);
+}
+
 static void t0_touch(void) {
         ShmMapKey key = map_key(0);
 
@@ -365,6 +389,43 @@ static void post_fulfil_claim(unsigned dead) {
                 model_fail("replace %d, claim %d", x, y);
         if (!(dead & 2) && y == 0 && (linked_claim() == 0 || linked_claim() == claim_before))
                 model_fail("the claim is lost");
+        check(dead);
+}
+
+/* A claim that was deleted is not extended, and an extended one is deleted. */
+static void post_extend_delete(unsigned dead) {
+        int x = world.results[0];
+
+        if (!(dead & 1) && x != 0 && x != -ENOENT)
+                model_fail("extend: %d", x);
+        if (!(dead & 2) && linked_claim() != 0)
+                model_fail("a claim is there after the delete");
+        check(dead);
+}
+
+/* One of them succeeds: the other's version is no more. */
+static void post_extend_fulfil(unsigned dead) {
+        int x = world.results[0], y = world.results[1];
+
+        if (dead == 0 && !((x == 0 && y == -EAGAIN) || (x == -ENOENT && y == 0)))
+                model_fail("extend %d, replace %d", x, y);
+        if (!(dead & 1) && x == 0 && linked_claim() != claim_made)
+                model_fail("the extended claim is lost");
+        if (!(dead & 2) && y == 0 && map_get(0) != 'y')
+                model_fail("the value is lost");
+        check(dead);
+}
+
+/* A claim whose time is over is extended, or another's. */
+static void post_extend_claim(unsigned dead) {
+        int x = world.results[0], y = world.results[1];
+
+        if (dead == 0 && !((x == 0 && y == -EBUSY) || (x == -ENOENT && y == 0)))
+                model_fail("extend %d, claim %d", x, y);
+        if (!(dead & 1) && x == 0 && linked_claim() != claim_made)
+                model_fail("the extended claim is lost");
+        if ((x == 0 || y == 0) && (linked_claim() == 0 || linked_claim() == claim_before))
+                model_fail("the new claim is lost");
         check(dead);
 }
 
@@ -701,6 +762,14 @@ static const ModelCase model_cases[] = {
           .post = post_fulfil_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "fulfil-claim", .pre = pre_claimed, .actors = { t0_fulfil, t1_claim_as_other },
           .post = post_fulfil_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "extend-delete", .pre = pre_claimed, .actors = { t0_extend, t1_delete },
+          .post = post_extend_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "extend-fulfil", .pre = pre_claimed, .actors = { t0_extend, t1_fulfil },
+          .post = post_extend_fulfil, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "extend-claim", .pre = pre_claimed, .actors = { t0_extend, t1_claim_late },
+          .post = post_extend_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "wait-extend", .pre = pre_wait, .actors = { t0_wait, t1_extend },
+          .post = post_wait, .deaths = 1, .preemptions = 3, .full_preemptions = 5 },
         { .name = "give-up-claim", .pre = pre_stale_claimed, .actors = { t0_give_up, t1_claim },
           .post = post_give_up_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "give-up-delete", .pre = pre_stale_claimed, .actors = { t0_give_up, t1_delete },
