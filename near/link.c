@@ -7,16 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "near/lookup.h"
+#include "near/topology.h"
 
 #define INPUT_SIZE 16384
 #define ANSWER_MAX (UINT64_C(256) << 20) /* a server's memory is not to become ours */
 
 struct Link {
-        redisContext *context; /* NULL: the name is being looked up */
+        Stream *stream; /* NULL: the name is being looked up */
+        redisReader *reader;
+        char host[TOPOLOGY_HOST_SIZE];
+        char *output; /* that the stream has not taken yet */
+        size_t output_size;
         sd_event *event;
         sd_event_source *source; /* the connection's, or the lookup's */
         int lookup_fd, port;
@@ -30,6 +34,7 @@ struct Link {
 };
 
 static void watch_output(Link *link, bool wanted) {
+        wanted = wanted || stream_wants_output(link->stream);
         (void) sd_event_source_set_io_events(link->source, EPOLLIN | (wanted ? EPOLLOUT : 0U));
 }
 
@@ -49,13 +54,14 @@ static void take_login(Link *link, const redisReply *reply) {
                 link->ops->on_up(link->userdata);
 }
 
-/* Returns whether the link is there still. */
+/* Returns whether the link is there still. No callback comes back in here. */
 static bool take_replies(Link *link) {
-        bool is_freed = false;
+        static bool is_freed;
         void *reply = NULL;
 
+        is_freed = false;
         link->ret_freed = &is_freed;
-        while (!is_freed && redisGetReplyFromReader(link->context, &reply) == REDIS_OK && reply) {
+        while (!is_freed && redisReaderGetReply(link->reader, &reply) == REDIS_OK && reply) {
                 if (link->n_login > 0)
                         take_login(link, reply);
                 else
@@ -68,36 +74,45 @@ static bool take_replies(Link *link) {
         if (is_freed)
                 return false;
         link->ret_freed = NULL;
-        if (link->context->err == 0)
+        if (link->reader->err == 0)
                 return true;
-        tell_gone(link, link->context->errstr);
+        tell_gone(link, link->reader->errstr);
         return false;
 }
 
-/* The reason why the connection is no more; NULL: none. */
-static const char *read_input(Link *link) {
-        char bytes[INPUT_SIZE];
+/* Whether the connection is there still. */
+static bool read_input(Link *link) {
+        char bytes[INPUT_SIZE], why[NEAR_WHY_SIZE] = "out of memory";
         ssize_t n;
 
-        n = read(link->context->fd, bytes, sizeof(bytes));
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
+        n = stream_read(link->stream, bytes, sizeof(bytes), why);
         if (n == 0)
-                return "the server closed the connection";
-        link->n_bytes += (uint64_t) n;
-        if (link->n_bytes > ANSWER_MAX)
-                return "an answer of more than 256 MiB";
-        return redisReaderFeed(link->context->reader, bytes, (size_t) n) == REDIS_OK ? NULL : "out of memory";
+                return true;
+        if (n > 0) {
+                link->n_bytes += (uint64_t) n;
+                if (link->n_bytes > ANSWER_MAX)
+                        (void) snprintf(why, sizeof(why), "an answer of more than 256 MiB");
+                else if (redisReaderFeed(link->reader, bytes, (size_t) n) == REDIS_OK)
+                        return take_replies(link);
+        }
+        tell_gone(link, why);
+        return false;
 }
 
-/* 0: the connection stands, or is not decided. */
-static int check_connected(Link *link) {
-        socklen_t size = sizeof(int);
-        int error = 0;
+/* Whether the connection is there still. */
+static bool write_output(Link *link) {
+        char why[NEAR_WHY_SIZE];
+        ssize_t n;
 
-        if (getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-                return -errno;
-        return -error;
+        n = link->output_size ? stream_write(link->stream, link->output, link->output_size, why) : 0;
+        if (n < 0) {
+                tell_gone(link, why);
+                return false;
+        }
+        link->output_size -= (size_t) n;
+        memmove(link->output, link->output + n, link->output_size);
+        watch_output(link, link->output_size > 0);
+        return true;
 }
 
 static int send_login(Link *link) {
@@ -113,58 +128,40 @@ static int send_login(Link *link) {
 }
 
 static void finish_connect(Link *link) {
+        char why[NEAR_WHY_SIZE] = "out of memory";
         int r;
 
-        r = check_connected(link);
-        if (r == 0)
-                r = send_login(link);
-        if (r)
-                tell_gone(link, strerror(-r));
+        r = stream_connect(link->stream, why);
+        if (r == 0) {
+                watch_output(link, false);
+                return;
+        }
+        if (r < 0 || send_login(link))
+                tell_gone(link, why);
         else
                 link->is_connected = true;
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Link *link = userdata;
-        const char *why;
-        int is_done = 0;
 
-        if (!link->is_connected) {
+        if (!link->is_connected)
                 finish_connect(link);
-                return 0;
-        }
-        if (revents & EPOLLOUT) {
-                if (redisBufferWrite(link->context, &is_done) != REDIS_OK) {
-                        tell_gone(link, link->context->errstr);
-                        return 0;
-                }
-                if (is_done)
-                        watch_output(link, false);
-        }
-        if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-                why = read_input(link);
-                if (why)
-                        tell_gone(link, why);
-                else
-                        (void) take_replies(link);
-        }
+        else if (!(revents & EPOLLOUT) || write_output(link))
+                if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
+                        (void) read_input(link);
         return 0;
 }
 
-/* `host` is an address, or the path of a socket. */
-static int link_connect(Link *link, const char *host, char *ret_why) {
-        redisContext *context =
-                host[0] == '/' ? redisConnectUnixNonBlock(host) : redisConnectNonBlock(host, link->port);
+/* `address` is one, or the path of a socket. */
+static int link_connect(Link *link, const char *address, char *ret_why) {
         int r;
 
-        link->context = context;
-        if (context && context->err) {
-                (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", context->errstr);
-                return -ECONNREFUSED;
-        }
-        r = context ? sd_event_add_io(link->event, &link->source, context->fd, EPOLLIN | EPOLLOUT, on_io,
-                                      link)
-                    : -ENOMEM;
+        r = stream_open(&link->stream, address, link->port, link->host, link->login->tls, ret_why);
+        if (r)
+                return r;
+        r = sd_event_add_io(link->event, &link->source, stream_fd(link->stream), EPOLLIN | EPOLLOUT, on_io,
+                            link);
         if (r < 0)
                 (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", strerror(-r));
         return r < 0 ? r : 0;
@@ -218,7 +215,11 @@ int link_open(Link **ret, sd_event *event, const char *host, int port, const Lin
                         .login = login,
                         .ops = ops,
                         .userdata = userdata };
-        r = is_name(host) ? link_look_up(link, host, ret_why) : link_connect(link, host, ret_why);
+        (void) snprintf(link->host, sizeof(link->host), "%s", host);
+        link->reader = redisReaderCreate();
+        r = !link->reader   ? -ENOMEM
+            : is_name(host) ? link_look_up(link, host, ret_why)
+                            : link_connect(link, host, ret_why);
         if (r)
                 (void) link_free(link);
         else
@@ -234,15 +235,29 @@ Link *link_free(Link *link) {
         (void) sd_event_source_disable_unref(link->source);
         if (link->lookup_fd >= 0)
                 (void) close(link->lookup_fd);
-        if (link->context)
-                redisFree(link->context);
+        (void) stream_free(link->stream);
+        if (link->reader)
+                redisReaderFree(link->reader);
+        free(link->output);
         free(link);
         return NULL;
 }
 
 int link_send(Link *link, size_t n, const char *const *arguments) {
-        if (redisAppendCommandArgv(link->context, (int) n, (const char **) (uintptr_t) arguments, NULL) !=
-            REDIS_OK)
+        char *command, *output;
+        long long size;
+
+        size = redisFormatCommandArgv(&command, (int) n, (const char **) (uintptr_t) arguments, NULL);
+        if (size < 0)
+                return -ENOMEM;
+        output = realloc(link->output, link->output_size + (size_t) size);
+        if (output) {
+                memcpy(output + link->output_size, command, (size_t) size);
+                link->output = output;
+                link->output_size += (size_t) size;
+        }
+        redisFreeCommand(command);
+        if (!output)
                 return -ENOMEM;
         watch_output(link, true);
         return 0;

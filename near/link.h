@@ -6,6 +6,8 @@
 #include <hiredis/hiredis.h>
 #include <systemd/sd-event.h>
 
+#include "near/stream.h"
+
 #define NEAR_WHY_SIZE 256
 
 typedef struct Link Link;
@@ -20,6 +22,7 @@ typedef struct LinkOps {
 
 typedef struct LinkLogin {
         const char *user, *password; /* NULL: none; a password without a user is the default user's */
+        Tls *tls; /* NULL: none */
 } LinkLogin;
 
 /*

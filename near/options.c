@@ -108,18 +108,132 @@ static int add_server(Options *options, const char *value, size_t size, char *re
         return 0;
 }
 
+static int hex_digit(char c) {
+        static const char digits[] = "0123456789abcdef";
+        const char *at = c ? strchr(digits, c | (c >= 'A' ? 0x20 : 0)) : NULL;
+
+        return at ? (int) (at - digits) : -1;
+}
+
+/* In place, with what stands for other bytes in URLs. */
+static int decode_percents(char *text) {
+        char *to = text;
+
+        for (; *text; text++) {
+                int high, low;
+
+                if (*text != '%') {
+                        *to++ = *text;
+                        continue;
+                }
+                high = hex_digit(text[1]);
+                low = high < 0 ? -1 : hex_digit(text[2]);
+                if (low < 0 || (high == 0 && low == 0))
+                        return -EINVAL;
+                *to++ = (char) (high << 4 | low);
+                text += 2;
+        }
+        *to = 0;
+        return 0;
+}
+
+/* The part of a URL before the @. */
+static int parse_login(Options *options, const char *text, size_t size, char *ret_why) {
+        static char login[2 * PASSWORD_MAX];
+        char *colon;
+
+        if (options->login.user || options->login.password)
+                return refuse_value(ret_why,
+                                    "user and password are given once, in one URL or by options of their own",
+                                    "");
+        if (size >= sizeof(login))
+                return refuse_value(ret_why, "user and password are too long", "");
+        memcpy(login, text, size);
+        login[size] = 0;
+        colon = strchr(login, ':');
+        if (!colon)
+                return refuse_value(ret_why, "a user needs a password: USER:PASSWORD@", login);
+        if (!options->is_environment)
+                return refuse_value(ret_why,
+                                    "all users of the host see a password on the command line: use "
+                                    "--password-file, or TSLAB_NEAR_SERVER in the environment",
+                                    "URL");
+        *colon++ = 0;
+        if (decode_percents(login) || decode_percents(colon) || !*colon)
+                return refuse_value(ret_why, "user or password of a URL has no good form", login);
+        options->login.user = *login ? login : NULL;
+        options->login.password = colon;
+        return 0;
+}
+
+/* A server, or a URL: SCHEME://[[USER]:PASSWORD@]SERVER[/DATABASE]. Changes are those of all databases. */
+static int add_url(Options *options, const char *value, size_t size, char *ret_why) {
+        static const struct {
+                const char *text;
+                bool tls, is_path;
+        } schemes[] = { { "redis://", false, false },
+                        { "valkey://", false, false },
+                        { "rediss://", true, false },
+                        { "valkeys://", true, false },
+                        { "unix://", false, true } };
+        const char *end = value + size, *at, *slash;
+        bool tls = false, is_path = *value == '/';
+        int r;
+
+        for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+                size_t n = strlen(schemes[i].text);
+
+                if (size < n || strncmp(value, schemes[i].text, n) != 0)
+                        continue;
+                tls = schemes[i].tls;
+                is_path = schemes[i].is_path;
+                value += n;
+                at = memrchr(value, '@', (size_t) (end - value));
+                r = at ? parse_login(options, value, (size_t) (at - value), ret_why) : 0;
+                if (r)
+                        return r;
+                value = at ? at + 1 : value;
+                slash = is_path ? NULL : memchr(value, '/', (size_t) (end - value));
+                end = slash ?: end;
+                break;
+        }
+        options->has_tls = options->has_tls || tls;
+        options->has_plain = options->has_plain || (!tls && !is_path);
+        return add_server(options, value, (size_t) (end - value), ret_why);
+}
+
 static int set_servers(Options *options, const char *value, char *ret_why) {
         int r = 0;
 
         for (const char *at = value; r == 0; at++) {
                 const char *end = strchrnul(at, ',');
 
-                r = add_server(options, at, (size_t) (end - at), ret_why);
+                r = add_url(options, at, (size_t) (end - at), ret_why);
                 at = end;
                 if (!*at)
                         break;
         }
         return r;
+}
+
+static int set_tls_ca(Options *options, const char *value, char *ret_why) {
+        options->tls_files.ca = value;
+        return 0;
+}
+
+static int set_tls_cert(Options *options, const char *value, char *ret_why) {
+        options->tls_files.certificate = value;
+        return 0;
+}
+
+static int set_tls_key(Options *options, const char *value, char *ret_why) {
+        options->tls_files.key = value;
+        return 0;
+}
+
+static int set_tls_name(Options *options, const char *value, char *ret_why) {
+        options->tls_files.name = value;
+        return 0;
 }
 
 static int add_prefix(Options *options, const char *value, char *ret_why) {
@@ -243,7 +357,8 @@ static const Setting settings[] = {
           set_pool },
         { "name", "TSLAB_NEAR_NAME", "NAME", "the near cache (default: near)", set_name },
         { "server", "TSLAB_NEAR_SERVER", "HOST[:PORT],…",
-          "servers: one, by its socket's path, too, or some of a cluster", set_servers },
+          "servers: one, by its socket's path, too, or some of a cluster; or URLs (redis, rediss, unix)",
+          set_servers },
         { "prefix", "TSLAB_NEAR_PREFIX", "TEXT", "keys that begin so; may be given again; '' for all",
           add_prefix },
         { "user", "TSLAB_NEAR_USER", "NAME", "user of the server (default: the server's)", set_user },
@@ -255,6 +370,13 @@ static const Setting settings[] = {
         { "sentinel-password-file", "TSLAB_NEAR_SENTINEL_PASSWORD_FILE", "FILE",
           "file whose first line is the password for the Sentinels (default: none)",
           set_sentinel_password_file },
+        { "tls-ca", "TSLAB_NEAR_TLS_CA", "FILE",
+          "authorities of the servers' certificates (default: the system's)", set_tls_ca },
+        { "tls-cert", "TSLAB_NEAR_TLS_CERT", "FILE", "certificate of this client", set_tls_cert },
+        { "tls-key", "TSLAB_NEAR_TLS_KEY", "FILE", "its private key (default: in the file of --tls-cert)",
+          set_tls_key },
+        { "tls-name", "TSLAB_NEAR_TLS_NAME", "NAME",
+          "name in the servers' certificates (default: each one's host)", set_tls_name },
         { "bound", "TSLAB_NEAR_BOUND", "MS", "no copy is older than that (default: 1000)", set_bound },
         { "limit", "TSLAB_NEAR_LIMIT", "BYTES", "copies take no more (default: 0, the pool's size)",
           set_limit },
@@ -265,8 +387,8 @@ static const Setting settings[] = {
 enum { OPTION_HELP = 256, OPTION_VERSION, OPTION_CHECK };
 
 static int print_help(void) {
-        printf("tslab-near [OPTION]…\n\nKeeps a near cache of Redis or Valkey, alone or a cluster, in a pool of tslab, "
-               "coherent.\n\n");
+        printf("tslab-near [OPTION]…\n\nKeeps a near cache of Redis or Valkey, alone or a cluster, in a pool of "
+               "tslab, coherent.\n\n");
         for (size_t i = 0; i < N_SETTINGS; i++)
                 printf("  --%s=%s\n        %s\n", settings[i].name, settings[i].operand, settings[i].help);
         printf("  --check\n        ends as soon as all is covered, or with a message that says why it is not\n"
@@ -316,6 +438,7 @@ static int check_names(char *ret_why) {
 static int load_environment(Options *options, const bool *is_set, char *ret_why) {
         int r = 0;
 
+        options->is_environment = true;
         for (size_t i = 0; r == 0 && i < N_SETTINGS; i++) {
                 const char *value = is_set[i] ? NULL : getenv(settings[i].variable);
 
@@ -324,6 +447,23 @@ static int load_environment(Options *options, const bool *is_set, char *ret_why)
                                                                                              ret_why);
         }
         return r;
+}
+
+static int open_tls(Options *options, char *ret_why) {
+        const TlsFiles *files = &options->tls_files;
+        Tls *tls = NULL;
+        int r;
+
+        if (!options->has_tls && (files->ca || files->certificate || files->key || files->name))
+                return refuse_value(ret_why, "is for servers that are given as rediss://HOST:PORT",
+                                    "--tls-...");
+        if (options->has_tls && options->has_plain)
+                return refuse_value(ret_why, "all servers have TLS, or none has", "--server");
+        if (files->key && !files->certificate)
+                return refuse_value(ret_why, "needs --tls-cert", "--tls-key");
+        r = options->has_tls ? tls_open(&tls, files, ret_why) : 0;
+        options->login.tls = options->sentinel_login.tls = tls;
+        return r ? -EINVAL : 0;
 }
 
 static int check_whole(const Options *options, char *ret_why) {
@@ -376,5 +516,7 @@ int options_load(Options *ret, int argc, char **argv, char *ret_why) {
                 r = check_names(ret_why);
         if (r == 0)
                 r = load_environment(ret, is_set, ret_why);
-        return r ?: check_whole(ret, ret_why);
+        if (r == 0)
+                r = check_whole(ret, ret_why);
+        return r ?: open_tls(ret, ret_why);
 }

@@ -19,6 +19,9 @@ typedef struct Options {
         size_t prefixes_size;
         const char *sentinel; /* the name of a primary: the servers are Sentinels; NULL: they are not */
         LinkLogin login, sentinel_login;
+        TlsFiles tls_files;
+        bool has_tls, has_plain; /* URLs with rediss, and servers without TLS by the network */
+        bool is_environment; /* settings come from there, which others do not see */
         uint32_t bound_ms;
         uint64_t limit_bytes;
         uint32_t value_max;
