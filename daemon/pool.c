@@ -1,8 +1,16 @@
 #include "daemon/pool.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "proto/deadline.h"
+
+static uint64_t wall_clock_usec(void) {
+        struct timespec now = {};
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t) now.tv_sec * PROTO_USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
+}
 
 void pool_init(Pool *pool, Options *options) {
         *pool = (Pool){
@@ -10,6 +18,7 @@ void pool_init(Pool *pool, Options *options) {
                 .arena = { .fd = -1, .wake_fd = -1 },
                 .slice_max = secure_getenv("TSLAB_TEST_SLICES") ? 64 : UINT32_MAX,
                 .started_usec = proto_now_usec(),
+                .born_usec = wall_clock_usec(),
         };
 }
 

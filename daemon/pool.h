@@ -21,6 +21,7 @@ typedef struct Pool {
         ShmActor actor; /* the daemon's own, with record 0: it repairs, commits and punches pages */
         uint32_t slice_max; /* upper bound of pool_slice(); tests lower it so that work takes many slices */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
+        uint64_t born_usec; /* the same moment by CLOCK_REALTIME, which may be set later */
 
         /* Takes the events of daemon/events.h to the sessions that watch the pool. NULL: nobody is told. */
         void (*on_event)(void *userdata, const EventInfo *info, const char *text);

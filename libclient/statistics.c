@@ -54,6 +54,8 @@ static ShmStats *count_stats(struct tslab *pool) {
         return stats;
 }
 
+#define STATS_COUNTER(_name, _field, _whole, _help) ._field = shm_stats_counter(s, SHM_COUNT_##_name),
+
 _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
         _cleanup_(proto_freep) ShmStats *s = count_stats(pool);
 
@@ -67,24 +69,9 @@ _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
                         .cached_objects = s->cached_objects,
                         .committed_bytes = s->committed_size,
                         .retained_bytes = s->retained_size,
-                        .allocs = s->counters[SHM_COUNT_ALLOC_HITS] + s->counters[SHM_COUNT_ALLOCS_UNCACHED],
-                        .frees = s->counters[SHM_COUNT_FREES_CACHED] + s->counters[SHM_COUNT_FREES_UNCACHED],
-                        .alloc_hits = s->counters[SHM_COUNT_ALLOC_HITS],
-                        .frees_cached = s->counters[SHM_COUNT_FREES_CACHED],
-                        .refills = s->counters[SHM_COUNT_REFILLS],
-                        .flushes = s->counters[SHM_COUNT_FLUSHES],
-                        .slabs_taken = s->counters[SHM_COUNT_SLABS_TAKEN],
-                        .slabs_recycled = s->counters[SHM_COUNT_SLABS_RECYCLED],
                         .slabs_reclaimed = s->reclaimed_slabs,
-                        .failures = s->counters[SHM_COUNT_FAILURES],
                         .threads = s->threads,
-                        .alloc_bypassed = s->counters[SHM_COUNT_ALLOC_BYPASSED],
-                        .free_bypassed = s->counters[SHM_COUNT_FREE_BYPASSED],
-                        .bypass_windows = s->counters[SHM_COUNT_BYPASS_WINDOWS],
-                        .too_large = s->counters[SHM_COUNT_TOO_LARGE],
-                        .too_large_bytes = s->counters[SHM_COUNT_TOO_LARGE_MAX],
-                        .values_too_large = s->counters[SHM_COUNT_VALUES_TOO_LARGE],
-                        .values_too_large_bytes = s->counters[SHM_COUNT_VALUES_TOO_LARGE_MAX],
+                        SHM_COUNTERS(STATS_COUNTER)
                 },
                 sizeof(*stats));
 }

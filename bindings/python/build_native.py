@@ -77,7 +77,8 @@ struct tslab_stats {
                 frees_cached, refills, flushes, slabs_taken, slabs_recycled, slabs_reclaimed, failures;
         uint32_t threads;
         uint64_t alloc_bypassed, free_bypassed, bypass_windows, too_large, too_large_bytes, values_too_large,
-                values_too_large_bytes;
+                values_too_large_bytes, failures_limit, failures_system, frees_stale, flushed_slots, refilled_slots,
+                slabs_committed, slabs_filled, slabs_reopened;
         ...;
 };
 

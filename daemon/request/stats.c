@@ -34,27 +34,12 @@ static void fill_class_infos(StatsParts *parts, const ShmArena *arena, const Shm
 
 static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         Tslab__Counters *c = &parts->counters;
-        const uint64_t *from = stats->counters;
 
         tslab__counters__init(c);
-        c->allocs = from[SHM_COUNT_ALLOC_HITS] + from[SHM_COUNT_ALLOCS_UNCACHED];
-        c->frees = from[SHM_COUNT_FREES_CACHED] + from[SHM_COUNT_FREES_UNCACHED];
-        c->alloc_hits = from[SHM_COUNT_ALLOC_HITS];
-        c->frees_cached = from[SHM_COUNT_FREES_CACHED];
-        c->refills = from[SHM_COUNT_REFILLS];
-        c->flushes = from[SHM_COUNT_FLUSHES];
-        c->alloc_bypassed = from[SHM_COUNT_ALLOC_BYPASSED];
-        c->free_bypassed = from[SHM_COUNT_FREE_BYPASSED];
-        c->bypass_windows = from[SHM_COUNT_BYPASS_WINDOWS];
-        c->slabs_recycled = from[SHM_COUNT_SLABS_RECYCLED];
+#define FILL_COUNTER(_name, _field, _whole, _help) c->_field = shm_stats_counter(stats, SHM_COUNT_##_name);
+        SHM_COUNTERS(FILL_COUNTER)
+#undef FILL_COUNTER
         c->slabs_reclaimed = stats->reclaimed_slabs;
-        c->failures = from[SHM_COUNT_FAILURES];
-        c->too_large = from[SHM_COUNT_TOO_LARGE];
-        c->too_large_bytes = from[SHM_COUNT_TOO_LARGE_MAX];
-        c->values_too_large = from[SHM_COUNT_VALUES_TOO_LARGE];
-        c->values_too_large_bytes = from[SHM_COUNT_VALUES_TOO_LARGE_MAX];
-        c->failures_limit = from[SHM_COUNT_FAILURES_LIMIT];
-        c->failures_system = from[SHM_COUNT_FAILURES_SYSTEM];
 }
 
 /* Records of dead threads. Each tick repairs them again while a live thread may still take their slots. */
@@ -86,6 +71,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Pool *pool, const ShmStats
         reply->daemon_version = (char *) TSLAB_VERSION;
         reply->daemon_pid = (int32_t) getpid();
         reply->uptime_usec = proto_now_usec() - pool->started_usec;
+        reply->born_usec = pool->born_usec;
         reply->arena_id = (ProtobufCBinaryData){ .len = 16, .data = (uint8_t *) arena->arena_id };
         reply->n_records = arena->n_records;
         reply->records_shared =

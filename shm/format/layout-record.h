@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "shm/format/counters.h"
 #include "shm/format/layout.h"
 
 /*
@@ -87,33 +88,7 @@ typedef struct ShmCache {
 } ShmCache;
 static_assert(sizeof(ShmCache) == 64 + 4 * SHM_CACHE_MAX, "arena format");
 
-typedef enum ShmCounter {
-        SHM_COUNT_ALLOCS_UNCACHED, /* with the hits: all allocations */
-        SHM_COUNT_FREES_UNCACHED,
-        SHM_COUNT_ALLOC_HITS,
-        SHM_COUNT_FREES_CACHED,
-        SHM_COUNT_REFILLS,
-        SHM_COUNT_FLUSHES,
-        SHM_COUNT_ALLOC_BYPASSED,
-        SHM_COUNT_FREE_BYPASSED,
-        SHM_COUNT_BYPASS_WINDOWS,
-        SHM_COUNT_SLABS_TAKEN,
-        SHM_COUNT_SLABS_RECYCLED,
-        SHM_COUNT_SLABS_COMMITTED,
-        SHM_COUNT_STALE, /* frees of a stale handle */
-        SHM_COUNT_FAILURES, /* allocations that failed with -ENOMEM */
-        SHM_COUNT_FLUSHED_SLOTS,
-        SHM_COUNT_REFILLED_SLOTS,
-        SHM_COUNT_TOO_LARGE, /* objects that were refused with -E2BIG, and values of maps apart from them */
-        SHM_COUNT_VALUES_TOO_LARGE,
-        SHM_COUNT_TOO_LARGE_MAX, /* no sum but the largest size of them, with a value's key and head */
-        SHM_COUNT_VALUES_TOO_LARGE_MAX,
-        SHM_COUNT_FAILURES_LIMIT, /* the part of the failures for which a cgroup left no memory */
-        SHM_COUNT_FAILURES_SYSTEM, /* and the system had none */
-        SHM_COUNT_SLABS_FILLED, /* the last free slot was taken, or the slab released without one */
-        SHM_COUNT_SLABS_REOPENED, /* slabs that were FULL have free slots */
-        SHM_COUNTERS_MAX = 32,
-} ShmCounter;
+static_assert(SHM_COUNTERS_N <= SHM_COUNTERS_MAX, "arena format");
 
 #define SHM_RECORD_FENCES UINT64_C(1)
 

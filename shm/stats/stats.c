@@ -93,7 +93,7 @@ static bool record_holds_slots(uint32_t record, ShmRecordState state) {
 }
 
 static void count_counter(uint64_t *total, ShmCounter counter, uint64_t n) {
-        if (counter != SHM_COUNT_TOO_LARGE_MAX && counter != SHM_COUNT_VALUES_TOO_LARGE_MAX)
+        if (!SHM_COUNTER_IS_MAX(counter))
                 *total += n;
         else if (*total < n)
                 *total = n;

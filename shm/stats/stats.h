@@ -32,6 +32,15 @@ typedef struct ShmStats {
 
 void shm_stats(const ShmArena *arena, ShmStats *ret);
 
+/* A counter as it is shown: allocations and frees are counted in two parts, by whether a cache served them. */
+static inline uint64_t shm_stats_counter(const ShmStats *stats, ShmCounter counter) {
+        const uint64_t *n = stats->counters;
+
+        return n[counter] + (counter == SHM_COUNT_ALLOCS_UNCACHED  ? n[SHM_COUNT_ALLOC_HITS]
+                             : counter == SHM_COUNT_FREES_UNCACHED ? n[SHM_COUNT_FREES_CACHED]
+                                                                   : 0);
+}
+
 /* The same in steps: `budget` as for shm_slab_walk_next(). True: it is done. */
 typedef struct ShmStatsWalk {
         const ShmArena *arena;

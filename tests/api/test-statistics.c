@@ -46,6 +46,11 @@ static void test_stats(void **state) {
         assert_int_equal(stats.frees, 100);
         assert_int_equal(stats.retained_bytes, stats.committed_bytes);
         assert_int_equal(stats.slabs_recycled, stats.slabs_taken);
+        assert_true(stats.refilled_slots > 0 && stats.slabs_filled > 0);
+        assert_int_equal(stats.frees_stale, 0);
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(tslab_free(pool, handles[i]), -ESTALE);
+        assert_int_equal(stats_of(pool).frees_stale, 5);
         while (tslab_alloc(pool, 768, TSLAB_EPOCH_CURRENT, handles, NULL) == 0)
                 ;
         assert_true(stats_of(pool).failures > 0);

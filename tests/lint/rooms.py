@@ -2,7 +2,7 @@
 
 A module in the folder of the layer itself may have a line of its own there, as main() and its like stand above the rooms,
 and leaves below them. tslabctl in daemon/ctl is a layer of its own: it speaks to the daemon by proto/ alone, and only
-`leaks`, which reads the arena, and `advice`, which needs the sizes in its format, include shm.
+`leaks`, which reads the arena, `advice`, which needs the sizes in its format, and `base`, which has the counters, include shm.
 """
 
 import graphlib
@@ -50,7 +50,7 @@ ROOMS = {
     'daemon/manager': 'daemon daemon/work daemon/peer daemon/takeover daemon/request',
     'daemon/main': 'daemon daemon/manager',
 
-    'daemon/ctl/base': 'shm/arena',
+    'daemon/ctl/base': 'shm/arena shm/format',
     'daemon/ctl/view': 'daemon/ctl/base',
     'daemon/ctl/output': 'daemon/ctl/base daemon/ctl/view',
     'daemon/ctl/advice': 'daemon/ctl/base daemon/ctl/view shm/format',

@@ -61,6 +61,26 @@ with socket.create_connection((HOST, PORT)):
 for _ in range(400):
     socket.create_connection((HOST, PORT)).close()
 expect(len(up()) == 2, 'after 400 connections')
+
+
+# Nor does a user who keeps more connections open than there are places, says nothing, and comes again when hung up.
+HOG = f"""
+import select, socket, sys
+connect = lambda: socket.create_connection(('{HOST}', {PORT}))
+held = [connect() for _ in range(300)]
+print('holds', flush=True)
+while True:
+    for gone in select.select(held, [], [])[0]:
+        held.remove(gone)
+        gone.close()
+        held.append(connect())
+"""
+hog = subprocess.Popen(['setpriv', '--reuid=nobody', '--clear-groups', sys.executable, '-c', HOG], stdout=subprocess.PIPE)
+hog.stdout.readline()
+for _ in range(3):
+    expect(len(up()) == 2, 'beside a user who holds 300 connections')
+hog.kill()
+hog.wait()
 expect(' active ' in units(), f'one process: {units()}')
 expect(get(Host='example.org')[0] == 403, 'a page of another server')
 # It reads, though nobody is named as a writer.
@@ -74,7 +94,7 @@ expect(not said, f'it complains: {said[:1]}')
 # A reader, by its name where readers are named.
 settings('web', 'TSLAB_READERS=root', 'TSLAB_WRITERS=root')
 sh('systemctl', 'restart', 'tslabd@web.service')
-expect('tslab_up{pool="web"} 0' in up(), 'not let in where others are')
+expect('tslab_up{pool="web"} -1' in up(), 'not let in where others are: that is not down')
 settings('web', 'TSLAB_READERS=root,tslab-metrics', 'TSLAB_WRITERS=root')
 sh('systemctl', 'restart', 'tslabd@web.service')
 expect('tslab_up{pool="web"} 1' in up(), 'let in by name')

@@ -36,6 +36,14 @@ class Stats:
     too_large_bytes: int        # the largest of them
     values_too_large: int       # of maps
     values_too_large_bytes: int  # the largest of them, with its key and head
+    failures_limit: int         # the part of the failures that the limit of a control group caused
+    failures_system: int        # and the system, which had no memory
+    frees_stale: int            # refused: double frees, and frees after the end of an era
+    flushed_slots: int          # free slots that went from caches to slabs
+    refilled_slots: int         # and from slabs to caches
+    slabs_committed: int        # slabs that threads gave memory to, not the daemon
+    slabs_filled: int           # slabs whose last free slot was taken
+    slabs_reopened: int         # full slabs that have free slots again
 
 
 @dataclasses.dataclass(frozen=True)

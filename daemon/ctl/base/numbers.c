@@ -11,8 +11,6 @@
 #define POOL_AS(_member, _metric) MEMBER(Tslab__StatsReply, _member), .metric = (_metric)
 #define COUNTER(_member)                                                                                     \
         MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .kind = NUMBER_COUNTER
-#define COUNTER_MAX(_member)                                                                                 \
-        MEMBER(Tslab__Counters, _member), .metric = #_member, .text = #_member, .unit = NUMBER_BYTES
 #define EPOCH(_member) MEMBER(Tslab__EpochInfo, _member), .metric = "epoch_" #_member
 #define MAP(_member) MEMBER(Tslab__MapInfo, _member), .metric = "map_" #_member
 #define MAP_COUNTER(_member) MAP(_member), .kind = NUMBER_COUNTER
@@ -62,29 +60,14 @@ static const Number pool_numbers[] = {
 };
 
 static const Number counters[] = {
-        { COUNTER(allocs), .help = "Objects allocated" },
-        { COUNTER(frees), .help = "Objects freed" },
-        { COUNTER(alloc_hits), .whole = "allocs", .help = "Allocations that a cache served" },
-        { COUNTER(frees_cached), .whole = "frees", .help = "Frees that a cache took in" },
-        { COUNTER(refills), .whole = "allocs", .help = "Times that an empty cache was filled from a slab" },
-        { COUNTER(flushes), .whole = "frees", .help = "Times that half of a full cache was emptied" },
-        { COUNTER(alloc_bypassed), .whole = "allocs",
-          .help = "Allocations that went past a cache because it did not pay" },
-        { COUNTER(free_bypassed), .whole = "frees",
-          .help = "Frees that went past a cache because it did not pay" },
-        { COUNTER(bypass_windows), .help = "Times that a cache began to be bypassed" },
-        { COUNTER(slabs_recycled), .help = "Slabs that drained and served anew" },
+#define COUNTER_ROW(_name, _field, _whole, _help)                                                            \
+        { MEMBER(Tslab__Counters, _field), .metric = #_field, .text = #_field,                               \
+          .kind = SHM_COUNTER_IS_MAX(SHM_COUNT_##_name) ? NUMBER_GAUGE : NUMBER_COUNTER,                     \
+          .unit = SHM_COUNTER_IS_MAX(SHM_COUNT_##_name) ? NUMBER_BYTES : NUMBER_COUNT,                       \
+          .whole = (_whole)[0] ? (_whole) : NULL, .help = (_help) },
+        SHM_COUNTERS(COUNTER_ROW)
+#undef COUNTER_ROW
         { COUNTER(slabs_reclaimed), .help = "Slabs whose memory was given back to the system" },
-        { COUNTER(failures), .whole = NUMBER_ATTEMPTS, .help = "Allocations that failed for lack of memory" },
-        { COUNTER(failures_limit), .whole = "failures",
-          .help = "Allocations that failed because the memory limit of a control group was reached" },
-        { COUNTER(failures_system), .whole = "failures",
-          .help = "Allocations that failed because the system had no memory; others found the pool full" },
-        { COUNTER(too_large), .whole = NUMBER_ATTEMPTS,
-          .help = "Allocations that were refused because no size class is large enough" },
-        { COUNTER_MAX(too_large_bytes), .help = "Largest of these allocations" },
-        { COUNTER(values_too_large), .help = "Values of maps that were refused because they are too large" },
-        { COUNTER_MAX(values_too_large_bytes), .help = "Largest of these values, with its key and head" },
 };
 
 static const Number epoch_numbers[] = {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "proto/message.h"
+#include "shm/format/counters.h"
 
 /* The message that a number is a member of. */
 typedef enum NumberScope {
@@ -35,7 +36,7 @@ typedef enum NumberUnit {
         NUMBER_UPTIME, /* microseconds; as a metric, the second of the start, as monitoring systems want it */
 } NumberUnit;
 
-#define NUMBER_ATTEMPTS "attempts" /* a whole that is no counter: allocations, and those that failed so */
+#define NUMBER_ATTEMPTS SHM_COUNTERS_ATTEMPTS
 
 typedef struct Number {
         const char *name; /* name of the member, in the message and in JSON */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,53 @@
 #include "proto/cleanup.h"
 #include "proto/deadline.h"
 
-#define CONNECTIONS_MAX 64U
+#define CONNECTIONS_MAX 64U /* the oldest is hung up when another comes */
 #define CONNECTION_SECONDS 10U
 #define HEAD_MAX 16384U /* bytes of a connection's memory */
 #define IDLE_USEC (30 * PROTO_USEC_PER_SEC)
 #define WAIT_MSEC 1000
+
+/* The descriptors of the connections, the oldest first. The server closes them. */
+typedef struct Queue {
+        int fds[CONNECTIONS_MAX];
+        size_t n;
+} Queue;
+
+typedef struct Service {
+        HttpRender *render;
+        bool is_local; /* listens at a loopback address: a page of another server may not be a way in */
+        Queue queue;
+} Service;
+
+static void queue_remove(Queue *queue, size_t at) {
+        queue->n--;
+        memmove(&queue->fds[at], &queue->fds[at + 1], (queue->n - at) * sizeof(queue->fds[0]));
+}
+
+/*
+ * A connection that says nothing keeps its place for ten seconds, and any local user can open as many as they like: TCP
+ * does not tell whose they are. One that asks at once is answered long before so many others have come.
+ */
+static void on_connection(void *userdata, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode code) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        Queue *queue = &((Service *) userdata)->queue;
+
+        (void) state;
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                if (queue->n == CONNECTIONS_MAX) {
+                        (void) shutdown(queue->fds[0], SHUT_RDWR);
+                        queue_remove(queue, 0);
+                }
+                queue->fds[queue->n++] = info->connect_fd;
+                return;
+        }
+        for (size_t i = 0; i < queue->n; ++i)
+                if (queue->fds[i] == info->connect_fd) {
+                        queue_remove(queue, i);
+                        break;
+                }
+}
 
 /* The name without port and brackets; false: it is too long. */
 static bool host_name(const char *host, char *ret, size_t size) {
@@ -69,10 +112,11 @@ static enum MHD_Result refuse_request(struct MHD_Connection *connection, unsigne
                      : answer_request(connection, status, "text/plain; charset=utf-8", body, (size_t) n);
 }
 
-static unsigned check_request(struct MHD_Connection *connection, const char *url, const char *method) {
+static unsigned check_request(const Service *service, struct MHD_Connection *connection, const char *url,
+                              const char *method) {
         const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
-        if (host && !http_host_is_local(host))
+        if (host && service->is_local && !http_host_is_local(host))
                 return MHD_HTTP_FORBIDDEN;
         if (strcmp(url, "/metrics") != 0)
                 return MHD_HTTP_NOT_FOUND;
@@ -84,8 +128,8 @@ static unsigned check_request(struct MHD_Connection *connection, const char *url
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *data_size, void **state) {
-        HttpRender *const *render = userdata;
-        unsigned status = check_request(connection, url, method);
+        const Service *service = userdata;
+        unsigned status = check_request(service, connection, url, method);
         const char *accept;
         size_t size;
         bool open;
@@ -102,7 +146,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         }
         accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
         open = accept && strstr(accept, "application/openmetrics-text");
-        body = (*render)(open, &size);
+        body = service->render(open, &size);
         if (!body)
                 return refuse_request(connection, MHD_HTTP_INTERNAL_SERVER_ERROR);
         return answer_request(connection, MHD_HTTP_OK, open ? METRICS_TYPE_OPEN : METRICS_TYPE_PLAIN, body,
@@ -114,6 +158,22 @@ static bool is_listening(int fd) {
         int value = 0;
 
         return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value;
+}
+
+/* Also if the address cannot be told. */
+static bool is_loopback(int fd) {
+        struct sockaddr_storage address = {};
+        socklen_t size = sizeof(address);
+        uint32_t v4;
+
+        if (getsockname(fd, (struct sockaddr *) &address, &size) < 0)
+                return true;
+        if (address.ss_family == AF_INET) {
+                v4 = ntohl(((const struct sockaddr_in *) &address)->sin_addr.s_addr);
+                return v4 >> 24 == IN_LOOPBACKNET;
+        }
+        return address.ss_family != AF_INET6 ||
+               IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *) &address)->sin6_addr);
 }
 
 /* Into host and port, as getaddrinfo() takes them; it takes 65537 for 1. False: it is too long, or there is no port. */
@@ -181,6 +241,7 @@ static void serve_requests(struct MHD_Daemon *server, bool until_idle) {
 
 int http_serve(int listen_fd, HttpRender *render, bool until_idle) {
         struct MHD_Daemon *server;
+        Service service = { .render = render, .is_local = is_loopback(listen_fd) };
 
         if (!is_listening(listen_fd))
                 return -ENOTSOCK;
@@ -188,8 +249,9 @@ int http_serve(int listen_fd, HttpRender *render, bool until_idle) {
         listen_fd = fcntl(listen_fd, F_DUPFD_CLOEXEC, 3); /* the server closes it */
         if (listen_fd < 0)
                 return -errno;
-        server = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &render, MHD_OPTION_LISTEN_SOCKET,
-                                  listen_fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+        server = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &service, MHD_OPTION_LISTEN_SOCKET,
+                                  listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+                                  2 * CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &service,
                                   MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
                                   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEAD_MAX,
                                   MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);

@@ -83,8 +83,12 @@ static void print_sample(FILE *out, const char *metric, NumberKind kind, const c
 
 static uint64_t metric_value(const Number *number, const void *message) {
         uint64_t value = number_value(number, message);
+        const Tslab__StatsReply *stats = message;
 
-        return number->unit == NUMBER_UPTIME ? (format_now_usec() - value) / 1000000 : value;
+        if (number->unit != NUMBER_UPTIME)
+                return value;
+        /* As the daemon noted it: computed from the uptime, the start would move as the clock is set. */
+        return (stats->born_usec > 0 ? stats->born_usec : format_now_usec() - value) / 1000000;
 }
 
 static const char *metric_unit(const Number *number) {
@@ -107,11 +111,11 @@ static void print_family(FILE *out, NumberScope scope, const Number *number, con
 }
 
 static void print_up(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
-        print_family_head(out, "up", NULL, "1: the daemon of the pool answered", NUMBER_GAUGE, open);
+        print_family_head(out, "up", NULL, "1: the daemon of the pool answered; 0: it did not; -1: this user may not ask it", NUMBER_GAUGE, open);
         for (size_t i = 0; i < n_pools; ++i) {
                 (void) fputs("tslab_up{", out);
                 print_label(out, "pool", pools[i].name);
-                (void) fprintf(out, "} %d\n", pools[i].reply != NULL);
+                (void) fprintf(out, "} %d\n", pools[i].reply ? 1 : pools[i].denied ? -1 : 0);
         }
 }
 

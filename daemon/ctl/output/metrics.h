@@ -17,6 +17,7 @@
 typedef struct MetricsPool {
         const char *name;
         ProtoReply *reply; /* to Stats; NULL: none came, and the pool is shown as down */
+        bool denied; /* this user may not ask the daemon: it is not known whether it works */
 } MetricsPool;
 
 void metrics_print(FILE *out, const MetricsPool *pools, size_t n_pools, bool open);

@@ -29,6 +29,11 @@ static void scrape_deinit(Scrape *scrape) {
         pools_deinit(&scrape->found);
 }
 
+/* By the socket, by the pool's roles, or by a daemon that runs and keeps its numbers from this user. */
+static bool is_denied(const AskedPool *pool) {
+        return pool->state == POOL_DENIED || (pool->state == POOL_RUNNING && !pool->stats);
+}
+
 static CtlExit scrape_all(Scrape *scrape) {
         CtlExit r = pools_find(&scrape->found);
 
@@ -38,7 +43,7 @@ static CtlExit scrape_all(Scrape *scrape) {
                 const AskedPool *pool = &scrape->asked[i];
 
                 if (pool->state != POOL_IDLE)
-                        scrape->pools[scrape->n_pools++] = (MetricsPool){ pool->name, pool->stats };
+                        scrape->pools[scrape->n_pools++] = (MetricsPool){ pool->name, pool->stats, is_denied(pool) };
         }
         return r;
 }
