@@ -61,19 +61,16 @@ _public_ int tslab_stats(struct tslab *pool, struct tslab_stats *stats) {
 
         if (!s)
                 return -ENOMEM;
-        return give_stats(
-                stats,
-                &(struct tslab_stats){
-                        .live_objects = s->live_objects,
-                        .live_bytes = s->live_size,
-                        .cached_objects = s->cached_objects,
-                        .committed_bytes = s->committed_size,
-                        .retained_bytes = s->retained_size,
-                        .slabs_reclaimed = s->reclaimed_slabs,
-                        .threads = s->threads,
-                        SHM_COUNTERS(STATS_COUNTER)
-                },
-                sizeof(*stats));
+        return give_stats(stats,
+                          &(struct tslab_stats){ .live_objects = s->live_objects,
+                                                 .live_bytes = s->live_size,
+                                                 .cached_objects = s->cached_objects,
+                                                 .committed_bytes = s->committed_size,
+                                                 .retained_bytes = s->retained_size,
+                                                 .slabs_reclaimed = s->reclaimed_slabs,
+                                                 .threads = s->threads,
+                                                 SHM_COUNTERS(STATS_COUNTER) },
+                          sizeof(*stats));
 }
 
 static int give_count(struct tslab_count *to, const ShmCount *c) {

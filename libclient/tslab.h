@@ -655,11 +655,14 @@ struct tslab_stats {
         /* Refused with -E2BIG: objects, and the largest of them; values of maps, the largest with its key and head. */
         uint64_t too_large, too_large_bytes;
         uint64_t values_too_large, values_too_large_bytes;
-        uint64_t failures_limit, failures_system; /* the part of the failures that a cgroup's limit caused; the system */
+        /* The part of the failures for which a cgroup left no memory, and for which the system had none. */
+        uint64_t failures_limit, failures_system;
         uint64_t frees_stale; /* refused with -ESTALE: double frees, and frees after the end of an era */
-        uint64_t flushed_slots, refilled_slots; /* free slots that went from caches to slabs, and from slabs to caches */
+        uint64_t flushed_slots,
+                refilled_slots; /* free slots that went from caches to slabs; from slabs to caches */
         uint64_t slabs_committed; /* slabs that threads gave memory to, not the daemon */
-        uint64_t slabs_filled, slabs_reopened; /* the last free slot was taken; full slabs that have free slots again */
+        uint64_t slabs_filled,
+                slabs_reopened; /* the last free slot was taken; full slabs that have some again */
 };
 
 /* Objects of a class, or of an epoch. */

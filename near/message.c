@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "shm/arena/text.h"
+
 void message_clean(char *text) {
-        for (; *text; text++)
-                if ((unsigned char) *text < ' ' || *text == 0x7f)
-                        *text = '?';
+        shm_text_clean(text);
 }
 
 void message(int level, const char *format, ...) {

@@ -28,12 +28,17 @@ unsigned clients_count(const Clients *clients) {
         return n;
 }
 
-bool clients_allow(const Clients *clients, uid_t uid) {
+uint32_t clients_count_of(const Clients *clients, uid_t uid) {
         uint32_t n_held = 0;
 
         for (const ClientWatch *client = clients->first; client; client = client->next)
                 n_held += client->uid == uid;
-        return share_allows_client(&clients->pool->arena, clients_count(clients), n_held);
+        return n_held;
+}
+
+bool clients_allow(const Clients *clients, uid_t uid) {
+        return share_allows_client(&clients->pool->arena, clients_count(clients),
+                                   clients_count_of(clients, uid));
 }
 
 void clients_clear(Clients *clients) {

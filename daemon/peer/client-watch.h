@@ -48,6 +48,8 @@ struct ClientWatch {
 };
 
 unsigned clients_count(const Clients *clients);
+/* The entries of a user. */
+uint32_t clients_count_of(const Clients *clients, uid_t uid);
 /* Whether this user may have one more client entry; see daemon/peer/share.h. */
 bool clients_allow(const Clients *clients, uid_t uid);
 /* Stops watching; the entries of the arena stay. */

@@ -35,7 +35,9 @@ void share_log(ShareLog *log, const Pool *pool, const struct ucred *peer, const 
         if (log->told_usec != 0 && now - log->told_usec < LOG_EVERY_USEC)
                 return;
         log->told_usec = now;
-        log_fields(LOG_WARNING, (LogFields){ .message = MESSAGE_SHARE, .pid = peer->pid },
-                   "user %u has as many %s of pool %s as one user may have: process %d was refused",
-                   (unsigned) peer->uid, noun, pool->options->pool, (int) peer->pid);
+        log_fields(
+                LOG_WARNING, (LogFields){ .message = MESSAGE_SHARE, .pid = peer->pid },
+                "the last %s of pool %s are kept for operators and users that have few: process %d of user %u was "
+                "refused",
+                noun, pool->options->pool, (int) peer->pid, (unsigned) peer->uid);
 }

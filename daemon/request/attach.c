@@ -64,9 +64,11 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
                 session->closing = true;
                 share_log(&context->requests->sessions->share_log, context->requests->pool, &session->peer,
                           "connections");
-                session_refuse(session, context->id, -EDQUOT,
-                               "user %u has as many connections to this pool as one user may have",
-                               (unsigned) session->peer.uid);
+                session_refuse(
+                        session, context->id, -EDQUOT,
+                        "the last connections to this pool are kept for operators, and for users that have "
+                        "fewer than user %u",
+                        (unsigned) session->peer.uid);
                 return;
         }
         session->role = hello->want_role != 0 && hello->want_role < role ? hello->want_role : role;
@@ -109,10 +111,12 @@ static void refuse_attach(RequestContext *context, int error) {
         case -EDQUOT:
                 share_log(&context->requests->sessions->share_log, context->requests->pool,
                           &context->session->peer, "clients");
-                session_refuse(context->session, context->id, error,
-                               "user %u has as many clients of this pool as one user may have: see tslabd "
-                               "--threads",
-                               (unsigned) context->session->peer.uid);
+                session_refuse(
+                        context->session, context->id, error,
+                        "the last entries for clients of this pool are kept for operators, and for users that "
+                        "have few; user %u has %u: see tslabd --threads",
+                        (unsigned) context->session->peer.uid,
+                        clients_count_of(context->requests->clients, context->session->peer.uid));
                 break;
         case -EUCLEAN:
                 session_refuse(context->session, context->id, error,

@@ -9,9 +9,14 @@
 
 #define SHM_SHARE_KEPT_MAX 16U
 
-/* How many entries of a table of n are kept for users that hold few: none if n < 64. */
+/*
+ * How many entries of a table of n are kept for users that hold few: none if n < 64. Not one alone: it would be left to
+ * operators, and a user could keep all others out.
+ */
 static inline uint32_t shm_share_kept(uint32_t n) {
-        return n / 64 < SHM_SHARE_KEPT_MAX ? n / 64 : SHM_SHARE_KEPT_MAX;
+        uint32_t kept = n / 64 == 1 ? 2 : n / 64;
+
+        return kept < SHM_SHARE_KEPT_MAX ? kept : SHM_SHARE_KEPT_MAX;
 }
 
 /* Whether a user that holds n_held may have one more, where n_left are free. */

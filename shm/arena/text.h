@@ -6,10 +6,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+static inline int shm_text_misleads(uint32_t point) {
+        static const struct {
+                uint32_t first, last;
+        } ranges[] = {
+                { 0x061c, 0x061c }, { 0x200b, 0x200b }, { 0x200e, 0x200f }, { 0x2028, 0x202e },
+                { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+        };
+
+        for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+                if (point >= ranges[i].first && point <= ranges[i].last)
+                        return 1;
+        return 0;
+}
+
 /*
  * The length of the UTF-8 character at `s`, a terminated string, or 0 if the character is not clean. Refused are
- * C0, DEL, C1, overlong forms, surrogates, numbers above U+10FFFF, and the line and paragraph separators and
- * bidirectional controls, with which one field of a table could look like another.
+ * C0, DEL, C1, overlong forms, surrogates, numbers above U+10FFFF, and characters with which one field of a table
+ * could look like another: line and paragraph separators, bidirectional controls, and characters that nothing shows.
+ * The joiners U+200C and U+200D are clean, as some languages need them.
  */
 static inline size_t shm_text_character(const char *s) {
         const uint8_t *p = (const uint8_t *) s;
@@ -41,10 +56,7 @@ static inline size_t shm_text_character(const char *s) {
                 return 0;
         if (n == 4 && (point < 0x10000 || point > 0x10ffff))
                 return 0;
-        if ((point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069))
-                return 0;
-
-        return n;
+        return shm_text_misleads(point) ? 0 : n;
 }
 
 /* Replaces, in place, each byte that does not belong to a clean character by '?'. */

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * The counters of threads, one row each. From the rows come the counters of a record, the fields of the daemon's reply and of
- * tslab_stats(), and the numbers of tslabctl with its metrics and its manual page: a row whose field is missing in
- * proto/tslab.proto or in <tslab.h> does not compile, and tests/lint/counters.py looks at Python's.
+ * The counters of threads, one row each. From the rows come the counters of a record, the fields of the daemon's reply
+ * and of tslab_stats(), and the numbers of tslabctl with its metrics and its manual page: a row whose field is missing
+ * in proto/tslab.proto or in <tslab.h> does not compile, and tests/lint/counters.py looks at Python's.
  *
  *      X(NAME, field, whole, help)
  *
@@ -25,7 +25,7 @@
         X(SLABS_TAKEN, slabs_taken, "", "Free slabs that came into use")                                     \
         X(SLABS_RECYCLED, slabs_recycled, "", "Slabs that drained and served anew")                          \
         X(SLABS_COMMITTED, slabs_committed, "", "Slabs that threads gave memory to, not the daemon")         \
-        X(STALE, frees_stale, "", "Frees that were refused because the handle is stale: freed before, or revoked") \
+        X(STALE, frees_stale, "", "Frees of a stale handle, which were refused")                             \
         X(FAILURES, failures, SHM_COUNTERS_ATTEMPTS, "Allocations that failed for lack of memory")           \
         X(FLUSHED_SLOTS, flushed_slots, "", "Free slots that went from caches to their slabs")               \
         X(REFILLED_SLOTS, refilled_slots, "", "Free slots that went from slabs to caches")                   \
@@ -49,8 +49,7 @@
 #define SHM_COUNTERS_ENUM(_name, _field, _whole, _help) SHM_COUNT_##_name,
 
 typedef enum ShmCounter {
-        SHM_COUNTERS(SHM_COUNTERS_ENUM)
-        SHM_COUNTERS_N,
+        SHM_COUNTERS(SHM_COUNTERS_ENUM) SHM_COUNTERS_N,
         SHM_COUNTERS_MAX = 32,
 } ShmCounter;
 

@@ -61,13 +61,16 @@ static const Number pool_numbers[] = {
 
 static const Number counters[] = {
 #define COUNTER_ROW(_name, _field, _whole, _help)                                                            \
-        { MEMBER(Tslab__Counters, _field), .metric = #_field, .text = #_field,                               \
+        { MEMBER(Tslab__Counters, _field),                                                                   \
+          .metric = #_field,                                                                                 \
+          .text = #_field,                                                                                   \
           .kind = SHM_COUNTER_IS_MAX(SHM_COUNT_##_name) ? NUMBER_GAUGE : NUMBER_COUNTER,                     \
           .unit = SHM_COUNTER_IS_MAX(SHM_COUNT_##_name) ? NUMBER_BYTES : NUMBER_COUNT,                       \
-          .whole = (_whole)[0] ? (_whole) : NULL, .help = (_help) },
+          .whole = (_whole)[0] ? (_whole) : NULL,                                                            \
+          .help = (_help) },
         SHM_COUNTERS(COUNTER_ROW)
 #undef COUNTER_ROW
-        { COUNTER(slabs_reclaimed), .help = "Slabs whose memory was given back to the system" },
+                { COUNTER(slabs_reclaimed), .help = "Slabs whose memory was given back to the system" },
 };
 
 static const Number epoch_numbers[] = {

@@ -1,5 +1,6 @@
 #include "daemon/ctl/leaks/symbols.h"
 
+#include <elf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -53,9 +54,18 @@ static bool is_trusted(int path_fd) {
                (status.st_uid == 0 || status.st_uid == geteuid()) && is_plain_file_system(path_fd);
 }
 
+/* libdwfl would decompress any other file, which may take minutes and all memory, to look for an ELF file in it. */
+static bool is_elf(int fd) {
+        char magic[SELFMAG];
+
+        return pread(fd, magic, sizeof(magic), 0) == (ssize_t) sizeof(magic) &&
+               !memcmp(magic, ELFMAG, SELFMAG);
+}
+
 static int open_trusted(const char *path) {
         _cleanup_(proto_closep) int path_fd = -1;
         char link[32];
+        int fd;
 
         if (path[0] != '/')
                 return -1;
@@ -63,7 +73,11 @@ static int open_trusted(const char *path) {
         if (path_fd < 0 || !is_trusted(path_fd))
                 return -1;
         (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-        return open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 || is_elf(fd))
+                return fd;
+        (void) close(fd);
+        return -1;
 }
 
 static bool has_build_id(Dwfl_Module *module, const uint8_t *build_id, size_t size) {

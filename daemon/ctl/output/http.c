@@ -45,7 +45,8 @@ static void queue_remove(Queue *queue, size_t at) {
  */
 static void on_connection(void *userdata, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode code) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         Queue *queue = &((Service *) userdata)->queue;
 
         (void) state;
@@ -249,8 +250,8 @@ int http_serve(int listen_fd, HttpRender *render, bool until_idle) {
         listen_fd = fcntl(listen_fd, F_DUPFD_CLOEXEC, 3); /* the server closes it */
         if (listen_fd < 0)
                 return -errno;
-        server = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &service, MHD_OPTION_LISTEN_SOCKET,
-                                  listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        server = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &service,
+                                  MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
                                   2 * CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &service,
                                   MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
                                   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEAD_MAX,

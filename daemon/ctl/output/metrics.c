@@ -111,7 +111,9 @@ static void print_family(FILE *out, NumberScope scope, const Number *number, con
 }
 
 static void print_up(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
-        print_family_head(out, "up", NULL, "1: the daemon of the pool answered; 0: it did not; -1: this user may not ask it", NUMBER_GAUGE, open);
+        print_family_head(out, "up", NULL,
+                          "1: the daemon of the pool answered; 0: it did not; -1: this user may not ask it",
+                          NUMBER_GAUGE, open);
         for (size_t i = 0; i < n_pools; ++i) {
                 (void) fputs("tslab_up{", out);
                 print_label(out, "pool", pools[i].name);

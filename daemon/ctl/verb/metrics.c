@@ -43,7 +43,8 @@ static CtlExit scrape_all(Scrape *scrape) {
                 const AskedPool *pool = &scrape->asked[i];
 
                 if (pool->state != POOL_IDLE)
-                        scrape->pools[scrape->n_pools++] = (MetricsPool){ pool->name, pool->stats, is_denied(pool) };
+                        scrape->pools[scrape->n_pools++] =
+                                (MetricsPool){ pool->name, pool->stats, is_denied(pool) };
         }
         return r;
 }

@@ -272,6 +272,11 @@ static void test_limit_strings(void **state) {
         assert_int_equal(pack_label("\xf4\x90\x80\x80"), PROTO_E_MALFORMED);
         assert_int_equal(pack_label("\xe2\x82"), PROTO_E_MALFORMED); /* cut off */
         assert_int_equal(pack_label("\xe2\x80\xae"), PROTO_E_MALFORMED); /* bidi override */
+        assert_int_equal(pack_label("\xe2\x80\x8f"), PROTO_E_MALFORMED); /* right-to-left mark */
+        assert_int_equal(pack_label("\xd8\x9c"), PROTO_E_MALFORMED); /* Arabic letter mark */
+        assert_int_equal(pack_label("\xef\xbb\xbf"), PROTO_E_MALFORMED); /* shown by no terminal */
+        assert_int_equal(pack_label("\x9b"), PROTO_E_MALFORMED); /* CSI of Latin-1 */
+        assert_int_equal(pack_label("\xe2\x80\x8d"), 0); /* a joiner, which languages need */
 }
 
 static void test_limit_numbers(void **state) {

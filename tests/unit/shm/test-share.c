@@ -31,10 +31,17 @@ static void test_share_of_the_last(void **state) {
         assert_true(n_taken < 1025);
 }
 
+/* In a pool of any size that keeps entries: one user takes all that it may have, and the next one finds some. */
+static void test_share_second_user_finds_some(void **state) {
+        for (uint32_t n = 64; n < 4096; n++)
+                assert_true(take_all(n, take_all(n, 0)) > 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_share_one_user_has_nearly_all),
                 cmocka_unit_test(test_share_of_the_last),
+                cmocka_unit_test(test_share_second_user_finds_some),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
