@@ -118,7 +118,8 @@ def values(pictures, summary, operation, stores, sizes):
                             if (f := summary.get('map-values', store, f'{operation}_{size}_ns')) and f.median > 0],
                     'using 1:2 with linespoints pt 7 ps 0.6') for store in stores]
     pictures.draw(f'values-{operation}', f'{operation} of a value by its key',
-                  ['set logscale xy', 'set logscale x 2', 'set xlabel "bytes of the value"', 'set ylabel "nanoseconds"'],
+                  ['set logscale xy', 'set logscale x 2', 'set xlabel "size of the value"',
+                   'set xtics ("16 B" 16, "256 B" 256, "4 KiB" 4096, "64 KiB" 65536, "1 MiB" 1048576)', 'set ylabel "nanoseconds"'],
                   curves)
 
 

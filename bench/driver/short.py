@@ -1,4 +1,4 @@
-"""The README's two tables, as they stand there: README.md takes them from `short.md` of a whole report."""
+"""The two tables of bench/measured.md, as they stand there: it takes them from `short.md` of a whole report."""
 
 import plan
 import summary as tables
