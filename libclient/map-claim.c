@@ -63,8 +63,8 @@ static int enlarge_buffer(ShmMapClaim *claim, uint32_t size) {
         return claim->buffer ? 0 : -ENOMEM;
 }
 
-static int claim_key(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
-                     tslab_handle *ret_version) {
+static int claim_named(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
+                       tslab_handle *ret_version) {
         ShmClaimed claimed = {};
         MapRetry retry = {};
         int r;
@@ -93,17 +93,20 @@ _public_ int tslab_map_claim_for(struct tslab_map *map, const void *key, size_t 
                                  uint32_t limit_ms, tslab_handle *ret_version) {
         ShmMapClaim claim = { .epoch = epoch, .limit_ms = limit_ms };
 
-        return limit_ms == 0 ? -EINVAL : claim_key(map, key, key_size, &claim, ret_version);
+        return limit_ms == 0 ? -EINVAL : claim_named(map, key, key_size, &claim, ret_version);
 }
 
-_public_ int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size, uint32_t limit_ms,
-                                    tslab_handle *version) {
+_public_ int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size,
+                                    uint32_t limit_ms, tslab_handle *version) {
         ShmMapClaim claim = {
-                .epoch = TSLAB_EPOCH_CURRENT, .limit_ms = limit_ms, .gone = *version, .extends = true,
+                .epoch = TSLAB_EPOCH_CURRENT,
+                .limit_ms = limit_ms,
+                .gone = *version,
+                .extends = true,
         };
         int r;
 
-        r = limit_ms == 0 ? -EINVAL : claim_key(map, key, key_size, &claim, version);
+        r = limit_ms == 0 ? -EINVAL : claim_named(map, key, key_size, &claim, version);
         return r == -ENOENT ? -EAGAIN : r;
 }
 

@@ -525,8 +525,8 @@ int tslab_map_claim_for(struct tslab_map *map, const void *key, size_t key_size,
 /*
  * Lets a claim stand for another `limit_ms` from now, also if its time is over and nothing has taken its place. The
  * claim has another version then, which *version becomes; a replace or delete with the old one is refused, and threads
- * that wait for the old one look again. On failure *version is as it was, and so is the claim. It belongs to the calling
- * process from then on.
+ * that wait for the old one look again. On failure *version is as it was, and so is the claim. It belongs to the
+ * calling process from then on.
  *
  * -EAGAIN      the claim is no more: it was fulfilled, deleted, given up, or is another's by now
  * -EINVAL      limit_ms is 0

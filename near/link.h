@@ -8,8 +8,6 @@
 
 #include "near/stream.h"
 
-#define NEAR_WHY_SIZE 256
-
 typedef struct Link Link;
 
 typedef struct LinkOps {

@@ -14,8 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "near/link.h"
-
 struct Tls {
         SSL_CTX *context;
         char *name;

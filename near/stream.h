@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#define NEAR_WHY_SIZE 256
+
 typedef struct Tls Tls;
 typedef struct Stream Stream;
 

@@ -70,7 +70,8 @@ static void test_claim_limit(void **state) {
 
         assert_int_equal(tslab_map_claim_for(map, "key", 3, EPOCH, 0, &version), -EINVAL);
         assert_int_equal(tslab_map_claim_for(map, "key", 3, EPOCH, 1, &version), 0);
-        assert_int_equal(wait_for(map, version, 60000), 0);
+        while (wait_for(map, version, 0) == -ETIMEDOUT) /* it is ours: a longer wait is an error */
+                continue;
         old = version;
         assert_int_equal(tslab_map_claim_extend(map, "key", 3, 0, &version), -EINVAL);
         assert_int_equal(tslab_map_claim_extend(map, "key", 3, 1000000, &version), 0);

@@ -175,15 +175,20 @@ static void test_one_program_asks(void **state) {
 /* A program that waits for another one's answer finds it, and does not ask. */
 static void test_one_answer_for_all(void **state) {
         Fixture *f = *state;
-        int status;
+        int status, asked[2];
         pid_t pid;
+        char byte;
 
         cover(f);
-        assert_int_equal(get(f, "a"), -ENOENT);
+        assert_int_equal(pipe(asked), 0);
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-                _exit(usleep(50000) || fill(f, "a", "one"));
+                _exit(get(f, "a") != -ENOENT || write(asked[1], "a", 1) != 1 || usleep(50000) ||
+                      fill(f, "a", "one"));
+        assert_int_equal(read(asked[0], &byte, 1), 1);
+        close(asked[0]);
+        close(asked[1]);
         assert_int_equal(tslab_near_get(f->other, "a", 1, f->buffer, sizeof(f->buffer), COVER_MS, &f->claim),
                          3);
         assert_int_equal(waitpid(pid, &status, 0), pid);

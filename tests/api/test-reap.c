@@ -181,6 +181,7 @@ static void test_reap_control(void **state) {
                 r = tslab_reap(pool);
                 assert_true(r == 0 || r == -EBUSY);
                 assert_int_equal(tslab_epoch_advance(pool, NULL), r);
+                assert_true(r == 0 || tslab_control_owner(pool) == child);
                 assert_int_equal(kill(child, SIGKILL), 0);
                 assert_int_equal(waitpid(child, &status, 0), child);
                 n_killed++;

@@ -29,8 +29,8 @@ typedef struct ShmClaimed {
 
 /*
  * 0: the caller's process has the claim. -EEXIST: the key has a value; -EBUSY: another claim stands; -ENOENT: the claim
- * that it is to extend is no more; -EMSGSIZE: the buffer is too small for the stale value; -E2BIG: the key is too large.
- * Errors of shm_map_put().
+ * that it is to extend is no more; -EMSGSIZE: the buffer is too small for the stale value; -E2BIG: the key is too
+ * large. Errors of shm_map_put().
  */
 int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
                   ShmClaimed *ret);
