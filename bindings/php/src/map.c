@@ -293,7 +293,8 @@ int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, tsla
                         return -ETIMEDOUT;
                 r = php_tslab_map_wait_claim(map, key, claim,
                                              end == UINT64_MAX ? INFINITY : (double) (end - now) / 1000);
-                if (r == -EINTR)
+                /* A claim of this very thread: it will not go while we wait. */
+                if (r == -EINTR || (r == -EDEADLK && end != UINT64_MAX))
                         return -ETIMEDOUT;
                 if (r < 0 && r != -ETIMEDOUT)
                         return r;
