@@ -1,6 +1,7 @@
-#include <tslab.h>
+#include <tslab_map.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -412,6 +413,62 @@ static void test_fork_control(void **state) {
         }
 }
 
+typedef struct Waits {
+        struct tslab *pool;
+        struct tslab_map *map;
+        struct tslab_waiter *waiter;
+} Waits;
+
+static int next_wait(struct tslab_waiter *waiter, uint64_t *ret_wait) {
+        struct pollfd fd = { .fd = tslab_waiter_fd(waiter), .events = POLLIN };
+        int result;
+
+        CHECK(poll(&fd, 1, -1) == 1);
+        CHECK(tslab_waiter_next(waiter, ret_wait, &result) == 1);
+        return result;
+}
+
+static int wait_in_child(void *userdata) {
+        Waits *w = userdata;
+        struct tslab_waiter *own;
+        tslab_handle version;
+        uint64_t wait;
+        int result;
+
+        CHECK(tslab_waiter_add(w->waiter, w->map, "key", 3, 0, 0, &wait) == -EBADF);
+        CHECK(tslab_waiter_next(w->waiter, &wait, &result) == -EBADF);
+        CHECK(tslab_waiter_cancel(w->waiter, 0) == -EBADF);
+        CHECK(tslab_waiter_open(&own, w->pool) == 0);
+        CHECK(tslab_waiter_next(w->waiter, &wait, &result) == -EBADF);
+        CHECK(tslab_waiter_close(w->waiter) == NULL);
+        CHECK(tslab_map_claim(w->map, "child", 5, TSLAB_EPOCH_CURRENT, &version) == 0);
+        CHECK(tslab_waiter_add(own, w->map, "child", 5, version, 1, &wait) == 0);
+        CHECK(next_wait(own, &wait) == -ETIMEDOUT);
+        CHECK(tslab_waiter_close(own) == NULL);
+        return 0;
+}
+
+/* The parent's waits go on beside a child, which has none of them. TSan lets no such child have a thread. */
+static void test_fork_beside_waits(void **state) {
+        Family *f = *state;
+        Waits w = { .pool = f->pool };
+        tslab_handle version;
+        uint64_t wait, told;
+        int result;
+
+        assert_int_equal(tslab_map_open(&w.map, w.pool, "m", NULL), 0);
+        assert_int_equal(tslab_waiter_open(&w.waiter, w.pool), 0);
+        assert_int_equal(tslab_map_claim(w.map, "key", 3, TSLAB_EPOCH_CURRENT, &version), 0);
+        assert_int_equal(tslab_waiter_add(w.waiter, w.map, "key", 3, version, 600000, &wait), 0);
+        assert_int_equal(test_child_run(TEST_FORK, wait_in_child, &w), 0);
+        assert_int_equal(tslab_waiter_next(w.waiter, &told, &result), 0);
+        assert_int_equal(tslab_map_delete_version(w.map, "key", 3, version), 0);
+        assert_int_equal(next_wait(w.waiter, &told), 0);
+        assert_true(told == wait);
+        tslab_waiter_close(w.waiter);
+        tslab_map_close(w.map);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -424,6 +481,7 @@ int main(void) {
                 TEST(test_fork_close),
                 TEST(test_fork_close_unused),
                 TEST(test_fork_control),
+                TEST(test_fork_beside_waits),
                 cmocka_unit_test(test_fork_no_record_left),
                 cmocka_unit_test(test_fork_full_but_caches),
                 cmocka_unit_test(test_fork_record_taken_over),

@@ -1,4 +1,4 @@
-/* Waits without blocking: many, by one descriptor and one thread; claims that end in each way; forks. */
+/* Waits without blocking: many, by one descriptor and one thread; claims that end in each way. test-fork.c has forks. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -185,42 +185,6 @@ static void test_waiter_death(void **state) {
         assert_true(next(f, &result) == wait && result == 0);
 }
 
-static int use_in_child(void *userdata) {
-        Fixture *f = userdata;
-        struct tslab_waiter *own;
-        tslab_handle version;
-        uint64_t wait;
-        int result;
-
-        CHECK(tslab_waiter_add(f->waiter, f->map, "key", 3, 0, 0, &wait) == -EBADF);
-        CHECK(tslab_waiter_next(f->waiter, &wait, &result) == -EBADF);
-        CHECK(tslab_waiter_cancel(f->waiter, 0) == -EBADF);
-        CHECK(tslab_waiter_open(&own, f->pool) == 0);
-        CHECK(tslab_waiter_next(f->waiter, &wait, &result) == -EBADF);
-        CHECK(tslab_waiter_close(f->waiter) == NULL);
-        f->waiter = own;
-        CHECK(tslab_map_claim(f->map, "child", 5, EPOCH, &version) == 0);
-        CHECK(tslab_waiter_add(own, f->map, "child", 5, version, 1, &wait) == 0);
-        CHECK(is_readable(f, -1) && tslab_waiter_next(own, &wait, &result) == 1 && result == -ETIMEDOUT);
-        CHECK(tslab_waiter_close(own) == NULL);
-        return 0;
-}
-
-/* The parent's waits go on beside a child, which has none of them. */
-static void test_waiter_fork(void **state) {
-        tslab_handle version;
-        Fixture *f = *state;
-        uint64_t wait;
-        int result;
-
-        version = claim(f, "key");
-        wait = add(f, "key", version, LONG_MS);
-        assert_int_equal(test_child_run(TEST_FORK, use_in_child, f), 0);
-        assert_none(f);
-        assert_int_equal(tslab_map_delete_version(f->map, "key", 3, version), 0);
-        assert_true(next(f, &result) == wait && result == 0);
-}
-
 static void test_waiter_pool_closes(void **state) {
         Fixture *f = *state;
         tslab_handle version = claim(f, "key");
@@ -243,7 +207,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_waiter_ends, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_waiter_many, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_waiter_death, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_waiter_fork, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_waiter_pool_closes, setup, teardown),
         };
 
