@@ -542,7 +542,9 @@ int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_si
  * works in a pool that was opened with TSLAB_READER.
  *
  * -ETIMEDOUT   timeout_ms are over; the claim stands
- * -EDEADLK     this thread has the claim, and would wait for itself; with a time limit of 0 that is -ETIMEDOUT
+ * -EDEADLK     at once: this thread made the claim, or was the last to extend it, and would wait for itself. So it is
+ *              with any time limit but 0. A thread that gives its claim to another one, which is to fulfil it, waits
+ *              with tslab_waiter_add(), or lets that one call tslab_map_claim_extend() first
  * -EINTR       a signal handler ran, and not just between two sleeps of this call
  * -EIDRM       the map is no more, or the pool was closed meanwhile
  */

@@ -1,4 +1,4 @@
-/* Waits without blocking: many, by one descriptor and one thread; claims that end in each way. test-fork.c has forks. */
+/* Waits without blocking: many, by one descriptor one thread; claims that end in each way. Forks are in test-fork.c. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

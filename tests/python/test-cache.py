@@ -6,6 +6,7 @@
 import concurrent.futures
 import contextlib
 import datetime
+import errno
 import json
 import math
 import os
@@ -281,11 +282,23 @@ class Alone(unittest.TestCase):
         self.assertEqual(cache.get('4999'), bytes(5000))
 
     def test_the_time_to_wait_has_no_end(self):
-        claim = self.cache.map.claim(b'a')
+        claim = beside(self.cache.map.claim, b'a')
         timer = threading.Timer(0.05, self.cache.map.delete, (b'a', claim.version))
         timer.start()
         self.assertEqual(self.cache.get_or_compute('a', lambda: 7, timeout=math.inf), 7)
         timer.join()
+
+    def test_a_claim_of_this_thread(self):
+        """It is not waited for: who has a limit goes on at once, and who has none is told."""
+        claim = self.cache.map.claim(b'a')
+        with self.assertRaises(tslab.Error) as caught:
+            self.cache.map.wait(b'a', claim.version, 1000)
+        self.assertEqual(caught.exception.errno, errno.EDEADLK)
+        self.assertFalse(self.cache.map.wait(b'a', claim.version, 0))
+        self.assertFalse(self.cache.lock('a').acquire(timeout=1000))
+        self.assertRaises(tslab.Error, self.cache.lock('a').acquire)
+        self.assertRaises(tslab.Error, self.cache.get_or_compute, 'a', lambda: 7, timeout=math.inf)
+        self.assertEqual(self.cache.get_or_compute('a', lambda: 7, timeout=1000), 7)
 
     def test_the_time_to_wait_is_over(self):
         def make():

@@ -3,6 +3,9 @@
     test-growth.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import asyncio
+import contextlib
+import functools
 import gc
 import inspect
 import os
@@ -153,6 +156,23 @@ class Growth(unittest.TestCase):
 
         self.repeat('domain', domain)
 
+    @contextlib.contextmanager
+    def claim_elsewhere(self, key):
+        """A claim of another process: of a thread's pools something would stay for a second after they are closed."""
+        (claimed, tell), (ended, end) = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(end)
+            os.write(tell, b'%d' % self.map.claim(key).version)
+            os.read(ended, 1)
+            os._exit(0)
+        try:
+            yield int(os.read(claimed, 100))
+        finally:
+            for fd in claimed, tell, ended, end:
+                os.close(fd)
+            os.waitpid(child, 0)
+
     def test_maps(self):
         m = self.map
         self.repeat('get', lambda: m.get(KEY))
@@ -170,9 +190,18 @@ class Growth(unittest.TestCase):
         self.repeat('claim', lambda: m.replace(b'claimed', m.claim(b'claimed').version, VALUE) or m.delete(b'claimed'))
         self.repeat('give up', lambda: m.delete(b'claimed', m.claim(b'claimed').version))
         self.repeat('wait for none', lambda: m.wait(b'claimed', 77))
-        claim = m.claim(b'claimed')
-        self.repeat('wait', lambda: m.wait(b'claimed', claim.version, 0.0001), N_SLOW)
-        m.delete(b'claimed', claim.version)
+        version = self.enterContext(self.claim_elsewhere(b'claimed'))
+        self.repeat('wait', lambda: m.wait(b'claimed', version, 0.0001), N_SLOW)
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+            self.repeat('wait_async', lambda: loop.run_until_complete(m.wait_async(b'claimed', version, 0.0001)),
+                        N_SLOW)
+
+        def extend():
+            nonlocal version
+            version = m.extend(b'claimed', version)
+
+        self.repeat('extend', extend)
+        m.delete(b'claimed', version)
         for key in b'much', b'counter', b'bucket':
             m.delete(key)
         self.repeat('insert and delete', lambda: (m.insert(b'new', b'x'), m.delete(b'new')))
@@ -193,11 +222,28 @@ class Growth(unittest.TestCase):
         self.repeat('get', lambda: s.get('a'))
         self.repeat('set', lambda: s.set('a', b'1'))
         self.repeat('touch', lambda: s.touch('a'))
+        self.repeat('lifetime_of', lambda: s.lifetime_of(1000))
         self.repeat('replace', lambda: s.replace('a', s.get_version('a')[1], b'3'))
         self.repeat('replace another', lambda: ignore(tslab.ChangedError, s.replace, 'a', 0, b'4'))
         self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
         self.repeat('others', lambda: ('a' in s, len(s), s.pool, s.map, s.size_max))
         self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', bytes(2 << 20)))
+
+    @staticmethod
+    def extend_lock(cache):
+        with cache.lock('lock') as held:
+            held.extend(1000)
+
+    @staticmethod
+    async def use_async(cache):
+        async def make():
+            return 1
+
+        await cache.get_or_compute_async('new', make)
+        cache.delete('new')
+        lock = cache.lock('lock')
+        await lock.acquire_async()
+        lock.release()
 
     def test_caches(self):
         c = tslab.Cache(self.pool, dumps=pickle.dumps, loads=pickle.loads)
@@ -219,6 +265,21 @@ class Growth(unittest.TestCase):
                 held.acquire()
 
         self.repeat('lock', lock)
+        self.repeat('set_many', lambda: c.set_many({'a': 1, 'b': 2}))
+        self.repeat('replace', lambda: c.replace('a', [1, 2]))
+        self.repeat('touch', lambda: (c.touch('a', 1000), c.get_and_touch('a', 1000)))
+        self.repeat('pop', lambda: (c.set('new', 1), c.pop('new')))
+        self.repeat('stats', c.stats)
+        self.repeat('extend', functools.partial(self.extend_lock, c))
+
+        @c.memoize(ttl=1000)
+        def double(x):
+            return 2 * x
+
+        self.repeat('memoize', lambda: (double(1), double.forget(1)))
+        self.repeat('make with memoize', lambda: c.memoize(len, ttl=1), N_SLOW)
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+            self.repeat('async', lambda: loop.run_until_complete(self.use_async(c)), N_SLOW)
         self.repeat('delete_many', lambda: c.delete_many(['b', 'c']))
         self.repeat('clear', lambda: (c.clear(), c.set('a', 1)), N_SLOW)
 

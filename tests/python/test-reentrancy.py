@@ -3,6 +3,7 @@
     test-reentrancy.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import concurrent.futures
 import contextlib
 import gc
 import os
@@ -154,7 +155,8 @@ class Closing(unittest.TestCase):
 
     def test_pool_while_a_thread_waits(self):
         map_ = tslab.Map(tslab.create(size=16 << 20), 'm')
-        claim = map_.claim(b'a')
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            claim = threads.submit(map_.claim, b'a').result()
         closing = threading.Timer(0.05, map_.pool.close)
         closing.start()
         self.assertRaises(tslab.ClosedError, map_.wait, b'a', claim.version, 25)

@@ -222,11 +222,17 @@ class Cache(Store):
             return _WAIT, None
 
     def _wait(self, key: bytes, version: int, end: float) -> bool:
-        """In slices, each after a look whether there is a new arena: a claim in the old one may never be fulfilled."""
+        """In slices, each after a look whether there is a new arena: a claim in the old one may never be fulfilled. Returns
+        False at once for a claim of this thread, which would only pass the time that it has."""
         while True:
             left = end - time.monotonic()
-            if self._use(Map.wait, key, version, min(left, LOOK_SECONDS)):
-                return True
+            try:
+                if self._use(Map.wait, key, version, min(left, LOOK_SECONDS)):
+                    return True
+            except Error as e:
+                if e.errno != errno.EDEADLK or end == math.inf:
+                    raise
+                return False
             if not left > LOOK_SECONDS:     # nor is NaN
                 return False
 

@@ -89,6 +89,7 @@ _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.EUSERS: (Error, 'all records of threads, or all entries for processes, are taken'),
     errno.EDQUOT: (Error, 'this user has nearly all records, entries or connections'),
     errno.EREMOTE: (Error, 'the daemon is of another pid namespace'),
+    errno.EDEADLK: (Error, 'this thread has the claim, and would wait for itself'),
     errno.EIDRM: (Error, 'the index of all maps was revoked: open the map anew'),
     errno.EPROTONOSUPPORT: (Error, 'the pool is of another version or build: use one version, and restart after an upgrade'),
 }

@@ -49,7 +49,8 @@ class Lock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Whether it is acquired. Waits for `timeout` seconds at most, as long as it takes with -1, and not at all
-        without `blocking`. RuntimeError: the caller has it already, and would wait for itself."""
+        without `blocking`. A caller that has it already would wait for itself: RuntimeError where that has no end, or
+        else False, at once in a thread without greenlets."""
         return self._acquire(ffi.new('struct claim *'), _end(blocking, timeout))
 
     def _acquire(self, claim: Any, end: float) -> bool:

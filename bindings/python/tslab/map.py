@@ -400,7 +400,8 @@ class Map(MutableMapping[bytes, bytes]):
 
     def wait(self, key: Key, version: int, timeout: float = TTL_MAX) -> bool:
         """Waits until a claim is no more. Returns False if the time limit in seconds is over before that. Version 0
-        means any claim. Other greenlets of the thread run meanwhile; with asyncio, await wait_async()."""
+        means any claim. Other greenlets of the thread run meanwhile; with asyncio, await wait_async(). Error with EDEADLK
+        at once: no greenlets run here, and this thread made the claim, or extended it last."""
         key, end, pause = encoded(key), time.monotonic() + timeout, _wait.pause()
         if self._waited(key, version, 0):
             return True
