@@ -22,7 +22,7 @@ TESTS = '/run/tslab-tests'
 
 
 def boots(folder):
-    result = subprocess.run([HERE / 'with-systemd', '-i', '-t', '20', '-', '--', 'true'], cwd=folder,
+    result = subprocess.run([HERE / 'with-systemd', '-i', '-t', '60', '-', '--', 'true'], cwd=folder,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if result.returncode:
         print(result.stdout.decode(errors='replace'))
@@ -48,7 +48,7 @@ def main():
         installed.mkdir()
         install(build, client, installed)
         status = subprocess.run(
-            [HERE / 'with-systemd', '-i', '-t', '50', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}',
+            [HERE / 'with-systemd', '-i', '-t', '280', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}',
              '-B', f'{SCRIPTS}:/run/tslab-debian', '-B', f'{README}:/run/tslab-readme.md',
              '-B', f'{SOURCE}/docs:/run/tslab-docs', '-', '--',
              sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode
