@@ -153,7 +153,7 @@ const char *tslab_version(void);
  * -EBADMSG         the arena is damaged: its header contradicts itself
  * -EUSERS          all records, or all entries for processes, are taken
  * -EDQUOT          this user has nearly all records, entries or connections; the last are for other users
- * -EOPNOTSUPP      this processor has no 16-byte compare-and-swap
+ * -EOPNOTSUPP      this processor has no 16-byte compare-and-swap, or the kernel's pages are not of 4 KiB
  * -ENAMETOOLONG    the path of the socket is longer than 107 bytes
  * -ENOMEM, -EMFILE, -ENFILE, -EAGAIN   the system is short of memory, descriptors, or thread keys
  */
@@ -170,8 +170,8 @@ int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options 
  * the slots that sleeping threads cache: a program without any may call tslab_reap() now and then.
  *
  * -EINVAL (options out of range, or of a later version), -EOPNOTSUPP (this processor has no 16-byte
- * compare-and-swap), -EFBIG (the pool is larger than this process's RLIMIT_FSIZE), -ENOMEM, -EMFILE, -ENFILE,
- * -EAGAIN (no thread key left)
+ * compare-and-swap, or the kernel's pages are not of 4 KiB), -EFBIG (the pool is larger than this process's
+ * RLIMIT_FSIZE), -ENOMEM, -EMFILE, -ENFILE, -EAGAIN (no thread key left)
  */
 int tslab_create(struct tslab **ret, const struct tslab_options *options);
 

@@ -207,7 +207,7 @@ static int make_arena(Pool *pool, const char *left) {
                 return r;
         r = shm_arena_create(&pool->arena, &pool->options->geometry, pool->options->pool);
         if (r == -EOPNOTSUPP)
-                log_line(LOG_ERR, "this processor has no 16-byte compare-and-set (cmpxchg16b)");
+                log_line(LOG_ERR, "no pool can be here: %s", shm_machine_lacks());
         else if (r)
                 log_error(LOG_ERR, r, "could not make the arena of pool %s", pool->options->pool);
         if (r == 0) {

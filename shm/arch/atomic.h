@@ -8,13 +8,15 @@
  *
  * The names carry the order: rlx, acq, rel, acqrel, sc. On x86 all loads are acquire and all stores
  * are release, so a `rel` store is a plain mov that the compiler may not move; the orders are
- * written for the processors that differ.
+ * written for the processors that differ. What no builtin of gcc does is in the processor's folder.
  *
  * Every use outside this file says on its line, or at most two above it:
  *   ORDER: <order>[, pairs with f()]; <the accesses that stay before, or after>.
  */
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "shm/arch/processor.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define SHM_TSAN 1
@@ -32,7 +34,8 @@ void shm_step(const void *address);
 #endif
 
 /*
- * All read-modify-writes are locked instructions on x86 and so sequentially consistent there. In
+ * All read-modify-writes are locked instructions on x86 and so sequentially consistent there; elsewhere a load that
+ * follows one may pass its store, unless shm_fence_after_rmw() is between them. In
  * cas, `expected` points to a local variable; a cas that fails stores the value that it found there.
  */
 /* One line each. */
@@ -67,6 +70,16 @@ static inline void shm_fence_acq(void) {
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
+/* Stores before it are seen before stores after it. No step of the explorer, which makes all accesses in order. */
+static inline void shm_fence_rel(void) {
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* shm_fence_sc() for a thread whose last store to what the fence is about was a read-modify-write. */
+static inline void shm_fence_after_rmw(void) {
+        processor_fence_after_rmw();
+}
+
 /*
  * A plain load, without order, of a word that another thread may store: aligned and at most 8 bytes, so
  * that every instruction the compiler may choose reads it whole. To be used after a compiler barrier.
@@ -80,13 +93,13 @@ static inline void shm_fence_acq(void) {
 /* A load of this thread's own memory. The compiler does not know that another load of it gives the same value. */
 #define shm_private_again(p) (*(const volatile __typeof__(*(p)) *) (p))
 
-/* Adds one to a word that only this thread writes, by a single instruction without a lock prefix. */
+/* Adds one to a word that only this thread writes, without a locked instruction. */
 static inline void shm_count_rlx(uint64_t *p) {
         SHM_STEP_HERE(p);
 #ifdef SHM_TSAN
         __atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 #else
-        __asm__ volatile("incq %0" : "+m"(*p));
+        processor_count(p);
 #endif
 }
 
@@ -95,7 +108,7 @@ static inline uint64_t shm_ticks(void) {
 #ifdef SHM_STEP
         return 0;
 #else
-        return __builtin_ia32_rdtsc();
+        return processor_ticks();
 #endif
 }
 
@@ -107,7 +120,7 @@ static inline void shm_pause(uint64_t ticks) {
         uint64_t begin = shm_ticks();
 
         while (shm_ticks() - begin < ticks)
-                __builtin_ia32_pause();
+                processor_relax();
 #endif
 }
 
@@ -145,16 +158,11 @@ void __tsan_release(void *address);
  *
  * shm_local_*: of memory of this process alone, and no step of the explorer.
  */
-__attribute__((no_sanitize("thread"))) static inline bool shm_local_pair_cas_acqrel(ShmPair *p,
-                                                                                    ShmPair *expected,
-                                                                                    ShmPair desired) {
+static inline bool shm_local_pair_cas_acqrel(ShmPair *p, ShmPair *expected, ShmPair desired) {
         bool done;
 
         __tsan_release(p);
-        __asm__ volatile("lock cmpxchg16b %1"
-                         : "=@ccz"(done), "+m"(*p), "+a"(expected->low), "+d"(expected->high)
-                         : "b"(desired.low), "c"(desired.high)
-                         : "memory");
+        done = processor_cas16_acqrel(&p->low, &expected->low, desired.low, desired.high);
         __tsan_acquire(p);
         return done;
 }
@@ -168,7 +176,7 @@ static inline bool shm_pair_cas_acqrel(ShmPair *p, ShmPair *expected, ShmPair de
 #define shm_local_store_rlx(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 /*
- * Reads both halves in the order high, low, high. (cmpxchg16b would fault on a mapping that is read-only.)
+ * Reads both halves in the order high, low, high. (A compare-and-set would fault on a mapping that is read-only.)
  * If both loads of the high half agree, the halves belong together: every compare-and-set changes the high
  * half, except one that only clears bits of the low half.
  */

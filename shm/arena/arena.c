@@ -18,7 +18,6 @@
  */
 #include "shm/arena/arena.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,16 +30,16 @@
 
 #include "shm/arena/clock.h"
 #include "shm/arch/descriptor.h"
+#include "shm/arch/processor.h"
 #include "shm/format/epoch-word.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-int shm_cpu_check(void) {
-        unsigned a, b, c, d;
-
-        if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_CMPXCHG16B))
-                return -EOPNOTSUPP;
-        return 0;
+const char *shm_machine_lacks(void) {
+        if (!processor_has_cas16())
+                return PROCESSOR_LACKS;
+        /* Committing, trimming and closing go by pages, and count slabs. */
+        return sysconf(_SC_PAGESIZE) == SHM_SLAB_SIZE ? NULL : "this kernel's pages are not of 4 KiB";
 }
 
 /* FNV-1a over the numbers of the format with which this program was built. */
@@ -195,9 +194,8 @@ int shm_arena_create(ShmArena *ret, const ShmGeometry *geometry, const char *poo
         ShmOffsets offsets;
         int r;
 
-        r = shm_cpu_check();
-        if (r)
-                return r;
+        if (shm_machine_lacks())
+                return -EOPNOTSUPP;
         r = shm_geometry_check(geometry, &why);
         if (r)
                 return r;
@@ -293,9 +291,8 @@ int shm_arena_map(ShmArena *ret, int fd, bool read_only) {
         uint8_t *base;
         int r;
 
-        r = shm_cpu_check();
-        if (r)
-                return r;
+        if (shm_machine_lacks())
+                return -EOPNOTSUPP;
         header = malloc(sizeof(*header));
         if (!header)
                 return -ENOMEM;

@@ -57,8 +57,8 @@ enum {
         SHM_ARENA_E_DAMAGED, /* its header contradicts itself, its size or its seals */
 };
 
-/* 0 or -EOPNOTSUPP: this processor has no 16-byte compare-and-set. */
-int shm_cpu_check(void);
+/* The thing that this machine lacks for an arena, in words for a log, or NULL. */
+const char *shm_machine_lacks(void);
 
 /*
  * Makes a memfd of mode 0600 and of a size that stays. `seals`: as of fcntl(F_ADD_SEALS). -EFBIG: it would be larger

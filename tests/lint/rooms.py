@@ -14,7 +14,9 @@ LAYERS = ('shm', 'proto', 'libclient', 'slab-alloc', 'daemon', 'daemon/ctl', 'ne
 
 # The rooms of all layers, each with the other rooms that it may include.
 ROOMS = {
-    'shm/arch': '',
+    'shm/arch': 'shm/arch/x86_64 shm/arch/aarch64',
+    'shm/arch/x86_64': '',
+    'shm/arch/aarch64': '',
     'shm/clock': 'shm/arch',
     'shm/format': 'shm/arch',
     'shm/arena': 'shm/arch shm/clock shm/format',
