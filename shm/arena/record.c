@@ -147,6 +147,8 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                 raise_records_ever(arena, i + 1);
                 if (!record_change_head(arena, i, old, SHM_RECORD_EV_TAKE, client, tid))
                         continue;
+                /* ORDER: sc, pairs with shm_attention_publish(); n_records_ever is raised before epochs are read. */
+                shm_fence_after_rmw();
                 actor_init_view(actor, arena, i);
                 begin_ownership(arena, i);
                 return 0;

@@ -72,6 +72,7 @@ static void batch_make_all_live(ShmActor *actor, const ShmCache *cache, uint32_t
                                 uint32_t n) {
         for (uint32_t i = 0; i < n; i++)
                 ret_bits[i] = batch_make_live(actor, batch_slot(cache, count, i));
+        shm_fence_rel(); /* ORDER: rel, pairs with shm_object_copy(); the objects' bytes are after their tags. */
 }
 
 static size_t batch_pop(ShmActor *actor, ShmCache *cache, uint64_t *ret_handles, size_t n) {

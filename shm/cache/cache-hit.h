@@ -47,6 +47,7 @@ shm_inline void shm_cache_pop_hit(ShmActor *actor, ShmRecord *record, const ShmS
         /* ORDER: rel, pairs with shm_object_get(); the object is live before its slot leaves the stack. */
         shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n); /* ORDER: rel; after the tag. */
+        shm_fence_rel(); /* ORDER: rel, pairs with shm_object_copy(); the caller's bytes are after the tag. */
         shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
         *ret_handle = bits ^ actor->handle_bits;
         *ret_object = actor->slabs + (uint64_t) id * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +

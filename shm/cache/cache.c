@@ -180,6 +180,7 @@ static int cache_pop_slot(ShmActor *actor, ShmCache *cache, const ShmPending *pe
         shm_store_rel(shm_slot_tag(actor->arena, id), tag);
         shm_cache_set_count(cache, n - 1);
         *ret_handle = handle;
+        shm_fence_rel(); /* ORDER: rel, pairs with shm_object_copy(); the caller's bytes are after the tag. */
         return 0;
 }
 

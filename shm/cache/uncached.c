@@ -49,6 +49,7 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending,
                 shm_actor_intend(actor, shm_intent_take(value, id));
                 /* ORDER: rel, pairs with shm_object_get(); the intent and the note stand before it is live. */
                 shm_store_rel(tag, value);
+                shm_fence_rel(); /* ORDER: rel, pairs with shm_object_copy(); the caller's bytes are after the tag. */
         } else {
                 (void) shm_slab_free_slots(actor, found.slab, found.mask);
         }

@@ -43,6 +43,8 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
 }
 
 static void set_bits(uint64_t *word, uint64_t mask) {
+        /* ORDER: sc, pairs with shm_set_remove_mask(); a locked instruction changed what the bits describe. */
+        shm_fence_after_rmw();
         /* ORDER: sc, pairs with shm_set_remove_mask(); the words that the bits describe were changed before. */
         if ((shm_load_sc(word) & mask) != mask)
                 shm_or_sc(word, mask); /* ORDER: sc; the same. */
@@ -67,6 +69,7 @@ void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint6
 static uint64_t set_wanted_bits(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
         uint64_t result = 0;
 
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with set_bits(); the bits were cleared before. */
         for (; mask != 0; mask &= mask - 1) {
                 uint32_t bit = (uint32_t) __builtin_ctzll(mask);
                 uint32_t slab = group * 64 + bit;
@@ -97,6 +100,7 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
                 level--;
                 /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the child is read again. */
                 old = shm_and_sc(word_at(arena, set, level, index), ~mask);
+                shm_fence_after_rmw(); /* ORDER: sc, pairs with set_bits(); the same. */
                 /* ORDER: acq, pairs with shm_set_add_mask(); after the clear above. */
                 if (shm_load_acq(word_at(arena, set, level + 1, child)) != 0) {
                         add_above(arena, set, level + 1, child);
