@@ -19,15 +19,21 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include "shm/arch/process.h"
 
 /* While a thread is in calls, which may hold locks and must be counted off, it is not cancelled. */
 static __thread struct {
-        uint32_t n_calls; /* sum over all pools */
-        int cancel_state; /* the state before the first */
+        uint32_t n_calls : 31; /* sum over all pools */
+        uint32_t cancels : 1; /* it could be, before the first */
 } inside THREAD_MODEL;
+
+static void keep_from_cancelling(void) {
+        int state = PTHREAD_CANCEL_DISABLE;
+
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+        inside.cancels = state == PTHREAD_CANCEL_ENABLE;
+}
 
 static CallSlot *slot_at(const struct tslab *pool, uint32_t tid, uint32_t i) {
         return &pool->local->calls[(tid + i) % CALLS_MAX];
@@ -69,13 +75,13 @@ static CallSlot *take_slot(const struct tslab *pool, uint32_t tid) {
 }
 
 int pool_begin(struct tslab *pool) {
-        uint32_t tid = (uint32_t) gettid();
+        uint32_t tid = lock_own_number();
         CallSlot *slot = NULL;
 
         if (pool_is_closed(pool)) /* or tslab_close() would wait for threads that call again and again */
                 return -EBADF;
         if (inside.n_calls++ == 0)
-                (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);
+                keep_from_cancelling();
         else
                 slot = find_slot(pool, tid);
         if (!slot)
@@ -90,16 +96,16 @@ int pool_begin(struct tslab *pool) {
 }
 
 void pool_end(struct tslab *pool) {
-        CallSlot *slot = find_slot(pool, (uint32_t) gettid());
+        CallSlot *slot = find_slot(pool, lock_own_number());
 
         if (slot && --slot->depth == 0)
                 shm_store_rel(&slot->tid, 0); /* ORDER: rel, pairs with calls_any(); all is done. */
-        if (--inside.n_calls == 0)
-                (void) pthread_setcancelstate(inside.cancel_state, NULL);
+        if (--inside.n_calls == 0 && inside.cancels)
+                (void) pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 }
 
 void calls_forget(struct tslab *pool) {
-        CallSlot *slot = find_slot(pool, (uint32_t) gettid());
+        CallSlot *slot = find_slot(pool, lock_own_number());
 
         if (slot)
                 shm_store_rel(&slot->tid, 0); /* ORDER: rel, pairs with calls_any(); the call is over. */

@@ -187,7 +187,7 @@ static void pool_detach(struct tslab *pool) {
                 ShmActor actor;
 
                 /* Others may have found the record of a thread that is gone, and own it. */
-                if (!shm_record_inherit(&pool->arena, i - 1, pool->local->client, (uint32_t) gettid()))
+                if (!shm_record_inherit(&pool->arena, i - 1, pool->local->client, lock_own_number()))
                         continue;
                 shm_actor_take_over(&actor, &pool->arena, i - 1);
                 actor.fences = pool->local->fences != 0;

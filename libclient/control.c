@@ -131,7 +131,7 @@ static bool owner_is_gone(struct tslab *pool, uint64_t owner, bool wait, uint32_
 
 /* Becomes the owner. *ret_left: the last one left work undone. -EBUSY. */
 static int take_control(struct tslab *pool, bool wait, bool *ret_left) {
-        uint32_t client = pool->local->client, tid = (uint32_t) gettid();
+        uint32_t client = pool->local->client, tid = lock_own_number();
 
         for (;;) {
                 uint64_t word = shm_owner_load(&pool->arena);
@@ -192,7 +192,7 @@ int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
 void control_leave(struct tslab *pool) {
         if (pool->is_private &&
             shm_load_rlx(&pool->local->attached) && /* ORDER: rlx; this thread's calls are over. */
-            shm_owner_is(shm_owner_load(&pool->arena), pool->local->client, (uint32_t) gettid()))
+            shm_owner_is(shm_owner_load(&pool->arena), pool->local->client, lock_own_number()))
                 control_unlock(pool, true);
 }
 

@@ -16,3 +16,11 @@ bool lock_take(Lock *lock);
 /* False: another thread has it. *ret_left: as lock_take(). */
 bool lock_try(Lock *lock, bool *ret_left);
 void lock_release(Lock *lock);
+
+/*
+ * Before the first lock is taken; may be called again, and by several threads at once. *ret_wiped: a lock in memory
+ * that the kernel zeroes in a forked child. -ENOMEM.
+ */
+int lock_init(Lock **ret_wiped);
+/* As gettid(), which is asked once in each thread, and again in a forked child. */
+uint32_t lock_own_number(void);

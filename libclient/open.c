@@ -163,7 +163,7 @@ int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
         ShmActor actor;
-        int r = pool_take_record(pool, (uint32_t) gettid(), &actor);
+        int r = pool_take_record(pool, lock_own_number(), &actor);
 
         if (r < 0)
                 return r == -ENOSPC ? -EUSERS : r;

@@ -203,7 +203,7 @@ void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size) {
         while (i < n && is_self(s, stack[i]))
                 i++;
         entry.usec = shm_now_usec();
-        entry.tid = (uint32_t) gettid();
+        entry.tid = lock_own_number();
 
         (void) lock_take(&s->lock);
         for (; i < n && entry.n_frames < SAMPLES_FRAMES_MAX; i++)

@@ -29,7 +29,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,8 +51,6 @@ typedef struct ThreadTable {
 /* All that a thread has of its own, but for the table, is here: static memory for it is scarce. See pool.h. */
 __thread ThreadCache thread_cache THREAD_MODEL;
 static __thread ThreadTable *thread_table THREAD_MODEL;
-/* The thread's id when it last took a record, or found none. */
-static __thread uint32_t thread_id THREAD_MODEL;
 
 /* This thread has the spare record of this pool; NULL: none. */
 static __thread struct tslab *shares THREAD_MODEL;
@@ -121,19 +118,12 @@ static int init_key(void) {
 }
 
 static int init_lock(void) {
-        Lock *none = NULL, *wiped;
-        size_t size = sizeof(*wiped);
+        Lock *lock;
+        int r = lock_init(&lock);
 
-        if (shm_load_acq(&registry_lock)) /* ORDER: acq, pairs with init_lock(); the memory is mapped. */
-                return 0;
-        wiped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (wiped == MAP_FAILED)
-                return -ENOMEM;
-        /* ORDER: acqrel, pairs with init_lock(); the memory is mapped. */
-        if (madvise(wiped, size, MADV_WIPEONFORK) == 0 && shm_cas_acqrel(&registry_lock, &none, wiped))
-                return 0;
-        (void) munmap(wiped, size);
-        return none ? 0 : -ENOMEM;
+        if (r == 0)
+                shm_store_rel(&registry_lock, lock); /* ORDER: rel; the memory is mapped. */
+        return r;
 }
 
 /* Several threads may be here at once, and one that found no memory may come again: each step is done once. */
@@ -439,7 +429,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
         ShmActor actor;
 
-        if (!keep_spare(pool) || pool_take_record(pool, thread_id, &actor) < 0)
+        if (!keep_spare(pool) || pool_take_record(pool, lock_own_number(), &actor) < 0)
                 return false;
         state = &pool->local->threads[actor.id];
         *state = (ThreadState){ .actor = actor, .token = registry_token() };
@@ -454,8 +444,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
  */
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         entry->state = NULL;
-        thread_id = (uint32_t) gettid();
-        (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client, thread_id);
+        (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client, lock_own_number());
         if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
                 return;
         /* ORDER: rlx; a sum for statistics. */
