@@ -704,7 +704,8 @@ static void test_map_count_again_quiet(void **state) {
         put_numbers(f, 201);
         assert_false(is_counted_again(f, 3000));
         assert_false(is_counted_again(f, 5003));
-        assert_true(is_counted_again(f, 5004));
+        /* The hashes decide how rough the count is: it is of 201 to 251 entries, for which this is 4 or 5 ms more. */
+        assert_true(is_counted_again(f, 5005));
         assert_false(is_counted_again(f, 9000)); /* that count has not been made yet */
         sweep_all(f, (ShmMapSweep){ .miscounted_only = true });
         assert_int_equal(n_counted(f), 201);
