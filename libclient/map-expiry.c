@@ -87,9 +87,19 @@ static bool has_expired(const struct tslab *pool) {
                (pool->is_private && shm_load_rlx(&pool->arena.header->expiry.begun) != 0);
 }
 
+/* Stale values must not keep a map, or the pool, full. In a daemon's pool the daemon deletes them soon. */
+static void ask_for_stale(const struct tslab_map *map, int r) {
+        if (r == -ENOMEM)
+                shm_expiry_squeeze(&map->pool->arena, UINT64_MAX);
+        else if (map->trie.map != 0 && shm_map_options(&map->trie).stale_ms != 0)
+                shm_expiry_squeeze(&map->pool->arena, UINT64_C(1) << (map->trie.map - 1));
+}
+
 bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry) {
         ThreadState *thread;
 
+        if (retry->n_slices == 0)
+                ask_for_stale(map, r);
         if (retry->n_slices < SLICES_MAX && has_expired(map->pool)) {
                 /*
                  * This is also right if nothing is left to delete: the call that failed may have deleted all that

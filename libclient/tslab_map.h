@@ -57,7 +57,8 @@
  * suspended, and does not follow the wall clock. It is exact to a tick of the kernel, which takes 1 to 10 ms, or longer
  * where the ticks of a virtual machine come late. When the time of a key is over, the key is absent at once, for all
  * calls. Its memory goes back within a second: the daemon sees to that or, in a private pool, calls that change maps.
- * In a private pool, a call that finds no memory, or no room below the limit, first deletes expired entries. Processes
+ * In a private pool, a call that finds no memory, or no room below the limit, first deletes expired entries, with stale
+ * values; in a daemon's pool these go within a second after such a call has failed. Processes
  * in different time namespaces have one clock for this. A process learns its namespace's offset from /proc; without
  * that, or between its own unshare(2) and fork(2) in a namespace that is not the host's, it is taken to have none.
  *
@@ -157,7 +158,7 @@ struct tslab_map_options {
         /* Memory of the entries, the smallest class at least, see "Limits" in tslab_map(3); 0: as much as there is */
         uint64_t limit_bytes;
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
-        uint32_t stale_ms; /* expired entries can be had as stale ones for so long; 0: not at all */
+        uint32_t stale_ms; /* how long stale values of expired entries can be had, if there is room; 0: not */
         uint32_t evict; /* TSLAB_MAP_EVICT_* */
         uint32_t reserved; /* 0 */
 };
@@ -373,6 +374,7 @@ ssize_t tslab_map_put_many(struct tslab_map *map, struct tslab_map_item *items, 
  * place.
  *
  * -ENOENT      no such key
+ * -EINVAL      the entry is a token bucket, which would be full without its entry
  * -EROFS, -EIDRM and the attach errors
  */
 int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
@@ -506,7 +508,8 @@ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t key_size, 
  *
  * -EEXIST      the key has a value
  * -EBUSY       another claim stands, which *ret_version names; another thread of this process may have made it
- * -E2BIG       the key is larger than the largest class less 64 bytes
+ * -E2BIG       the key is larger than the largest class less 72 bytes
+ * -ENOSPC      as a put; also if a map that evicts has little but claims that stand
  * and the errors of tslab_map_put()
  */
 int tslab_map_claim(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,

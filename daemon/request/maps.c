@@ -8,6 +8,7 @@
 #include "daemon/request/map-info.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
+#include "shm/map/entry/expiry.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/state/options.h"
 
@@ -256,6 +257,7 @@ static int change_options(ShmArena *arena, const ShmTrie *trie, const Tslab__Map
                 return r;
         apply_set(&options, set);
         shm_map_options_store(object, &options);
+        shm_expiry_look_again(arena);
         shm_evict_offer(trie, options.evict != SHM_MAP_EVICT_NEVER);
         return 0;
 }

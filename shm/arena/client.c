@@ -41,6 +41,7 @@
 #define PID_SHIFT 32
 #define PID_MAX_BITS UINT32_C(0xffffff)
 #define WORD_MAX ((UINT64_C(1) << STATE_SHIFT) - 1)
+#define ATTACHED_MIX UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t word_make(const ShmClientInfo *info) {
         return (uint64_t) info->state << STATE_SHIFT |
@@ -229,7 +230,10 @@ uint64_t shm_client_identity(const ShmArena *arena, uint32_t client) {
                 return 0;
         /* ORDER: acq, pairs with shm_client_add(); as it is now. */
         word = shm_load_acq(&arena->clients[client].word);
-        return word_state(word) == SHM_CLIENT_USED ? word & WORD_MAX : 0;
+        if (word_state(word) != SHM_CLIENT_USED)
+                return 0;
+        /* ORDER: rlx; written before the process that it describes goes on. */
+        return (word & WORD_MAX) ^ shm_load_rlx(&arena->clients[client].attached_usec) * ATTACHED_MIX;
 }
 
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {

@@ -84,7 +84,7 @@ void shm_client_remove(ShmArena *arena, uint32_t client);
 void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t number);
 void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t id);
 uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number);
-/* A number for the process that uses the entry; 0: no process does. */
+/* A number for the process that uses the entry, another each time that it opens the pool; 0: no process does. */
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 /* -ENOENT: the entry is not in use. */
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* To be changed whenever the content of entries gets another meaning. 3: the head of a chain names up to 16 chunks. */
-#define SHM_ENTRY_FORMAT 3
+#define SHM_ENTRY_FORMAT 4
 
 #define SHM_MAP_WAITS 16
 #define SHM_MAP_HANDS 16 /* SHM_CLASSES_MAX */
@@ -33,10 +33,13 @@ static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 /* Entries that expire. Times are milliseconds of the pool's clock (shm/clock/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {
         uint64_t first; /* no entry expires before; it may be too early, and during a pass too late */
-        uint64_t unused[9];
+        uint64_t unused[7];
+        uint64_t look_again; /* options were changed: the next pass looks at all entries with an end */
+        uint64_t squeeze; /* a bit for each map that is full: the next pass deletes its stale values, too */
         uint64_t hand; /* the next slab of the pass under way; 0: none is */
         uint64_t begun; /* when this pass, or the last one, began */
-        uint64_t unused2[4];
+        uint64_t looking_again, squeezing; /* in this pass */
+        uint64_t squeezed, squeezed_ms; /* the maps of the last pass that squeezed any, and when it began */
 } ShmExpiry;
 static_assert(sizeof(ShmExpiry) == 128, "arena format");
 

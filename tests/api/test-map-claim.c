@@ -128,8 +128,8 @@ static void test_claim_calls(void **state) {
         assert_int_equal(wait_for(map, version, 0), -ETIMEDOUT);
         assert_int_equal(tslab_map_delete_version(map, "key", 3, version), 0);
         assert_int_equal(tslab_map_claim(map, large, sizeof(large), EPOCH, &version), -E2BIG);
-        assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 64, EPOCH, &version), 0);
-        assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 63, EPOCH, &version), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 72, EPOCH, &version), 0);
+        assert_int_equal(tslab_map_claim(map, large, tslab_size_max(*state) - 71, EPOCH, &version), -E2BIG);
         assert_int_equal(tslab_map_claim(map, "key", 3, 99, &version), -EINVAL);
         tslab_map_close(map);
 }
@@ -451,7 +451,7 @@ static uint64_t bytes_of(struct tslab_map *map) {
 /* One object of 64 bytes and the key. */
 static void test_claim_memory(void **state) {
         static const uint32_t sizes[][2] = { { 0, 64 },    { 1, 96 },      { 32, 96 },
-                                             { 752, 816 }, { 2000, 4096 }, { 4032, 4096 } };
+                                             { 752, 816 }, { 2000, 4096 }, { 4024, 4096 } };
         struct tslab_map *map = open_map(*state, 0, 0);
         static const char key[4096];
         tslab_handle version;
@@ -462,7 +462,7 @@ static void test_claim_memory(void **state) {
                 assert_int_equal(tslab_map_delete_version(map, key, sizes[i][0], version), 0);
         }
         assert_int_equal(bytes_of(map), 0);
-        assert_int_equal(tslab_map_claim(map, key, 4033, EPOCH, &version), -E2BIG);
+        assert_int_equal(tslab_map_claim(map, key, 4025, EPOCH, &version), -E2BIG);
         tslab_map_close(map);
 }
 
@@ -524,6 +524,36 @@ static void test_expire_all(void **state) {
         tslab_map_close(map);
 }
 
+static int fill(struct tslab_map *map, uint64_t from) {
+        char value[100] = {};
+        int r;
+
+        do
+                r = tslab_map_put(map, &from, sizeof(from), value, sizeof(value), EPOCH);
+        while (from++, r == 0);
+        return r;
+}
+
+/* Stale values are kept while there is room. Where they fill a map that does not evict, they go. */
+static void test_stale_values_do_not_fill_a_map(void **state) {
+        struct tslab_map_options o = {
+                .size = sizeof(o), .limit_bytes = 65536, .ttl_ms = 50, .stale_ms = 3600000
+        };
+        struct tslab_map *map;
+        tslab_handle version;
+        uint64_t key = 1 << 20;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", &o), 0);
+        assert_int_equal(fill(map, 0), -ENOSPC);
+        sleep_ms(400); /* all are over, and a pass may have left them as stale ones */
+        assert_int_equal(tslab_map_put(map, &key, sizeof(key), "value", 5, EPOCH), 0);
+        assert_int_equal(fill(map, 1 << 21), -ENOSPC);
+        sleep_ms(400);
+        key++;
+        assert_int_equal(tslab_map_claim(map, &key, sizeof(key), EPOCH, &version), 0);
+        tslab_map_close(map);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_claim_limit, map_pool_setup, map_pool_teardown),
@@ -538,6 +568,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_one_computes, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_claim_memory, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_stale_values_do_not_fill_a_map, map_pool_setup,
+                                                map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_stale_value_stays_as_long, map_pool_setup,
                                                 map_pool_teardown),

@@ -31,21 +31,20 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/trie/trie-walk.h"
 
-/*
- * The end of the time in which the value of a leaf that is over can be had; 0: it cannot. False: the leaf is no more.
- */
-static bool load_stale_until(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret) {
-        uint64_t until = shm_map_kept_until(trie, view);
-        ShmClaim claim;
+/* The end of a value that can be had as a stale one; 0: there is none. False: the leaf is no more. */
+static bool load_stale_end(const ShmTrie *trie, const ShmMapView *view, uint64_t *ret) {
+        uint32_t stale_ms = shm_map_options(trie).stale_ms;
+        ShmClaim claim = { .value_end = view->expires };
 
         if (view->head.flags & SHM_LEAF_CLAIM) {
                 if (!shm_map_load_claim(trie, view, &claim))
                         return false;
-                until = claim.stale_until;
-        } else if (until == view->expires) {
-                until = 0;
+        } else if (view->expires == SHM_MAP_ENDED || (view->head.flags & SHM_LEAF_CELL)) {
+                claim.value_end = 0;
         }
-        *ret = until != 0 && !shm_map_is_past(trie, until) ? until : 0;
+        if (claim.value_end != 0 && shm_map_is_past(trie, shm_claim_stale_until(&claim, stale_ms)))
+                claim.value_end = 0;
+        *ret = claim.value_end;
         return true;
 }
 
@@ -86,11 +85,11 @@ static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmM
         r = admit_claim(trie, view, claim->gone, ret);
         if (r)
                 return r;
-        if (!load_stale_until(trie, view, &own->stale_until))
+        if (!load_stale_end(trie, view, &own->value_end))
                 return SHM_TRIE_E_CHANGED;
         if (!keeps)
-                own->stale_until = 0;
-        if (own->stale_until != 0) {
+                own->value_end = 0;
+        if (own->value_end != 0) {
                 r = copy_stale(trie, view, claim, put, ret);
                 if (r)
                         return r;
@@ -139,6 +138,8 @@ int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
 
         if (trie->arena->read_only)
                 return -EROFS;
+        if (key->size > shm_map_claim_key_max(trie->arena))
+                return shm_map_refuse_large(actor, key->size, sizeof(ShmClaim));
         do {
                 r = claim_once(actor, trie, key, claim, keeps, ret);
                 /* There may be room without the stale value; or that is damaged, and can be left out. */
@@ -165,9 +166,9 @@ static int give_up_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *k
         r = shm_map_find(trie, key, &c, &view);
         if (r || view.handle != claim->gone || !shm_map_view_is_claim(&view))
                 return -ENOENT;
-        if (!load_stale_until(trie, &view, &nobody.stale_until))
+        if (!load_stale_end(trie, &view, &nobody.value_end))
                 return SHM_TRIE_E_CHANGED;
-        if (nobody.stale_until == 0)
+        if (nobody.value_end == 0)
                 return -ENOENT;
         r = copy_stale(trie, &view, claim, &put, ret);
         if (r)
@@ -229,7 +230,7 @@ int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, 
 
 /* 0: there is a value, or a stale one. -ENOENT, -EIDRM. */
 static int find_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *view) {
-        uint64_t until = 1;
+        uint64_t end = 1;
         ShmTrieCursor c;
         int r;
 
@@ -237,8 +238,8 @@ static int find_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *vie
                 r = shm_map_find(trie, key, &c, view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
-        } while (view->is_over && !load_stale_until(trie, view, &until));
-        return view->is_over && until == 0 ? -ENOENT : 0;
+        } while (view->is_over && !load_stale_end(trie, view, &end));
+        return view->is_over && end == 0 ? -ENOENT : 0;
 }
 
 int shm_map_look_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view) {

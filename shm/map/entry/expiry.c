@@ -21,13 +21,14 @@
 #include "shm/map/evict/evict.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
+#include "shm/slab/slab.h"
 
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
-#define KEPT_MS_MAX (2 * (uint64_t) UINT32_MAX) /* a lifetime, and then `stale_ms`; later ends are damage */
-#define BUCKET_MS_MAX (UINT64_C(1) << 43) /* the same of buckets, which take up to 2^62 ns to fill */
+#define KEPT_MS_MAX                                                                                          \
+        (UINT64_C(1) << 43) /* 278 years: buckets take up to 2^62 ns to fill; later ends are damage */
 
 /* *ret_leaf: the leaf that has the new end. SHM_TRIE_E_CHANGED: try again. */
 static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
@@ -40,6 +41,8 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, u
                 return r < 0 ? r : -ENOENT;
         if (view.is_over)
                 return shm_map_settle_end(&view) ? -ENOENT : SHM_TRIE_E_CHANGED;
+        if (view.head.flags & SHM_LEAF_BUCKET) /* without its leaf it would be full */
+                return -EINVAL;
         *ret_leaf = view.handle;
         return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
 }
@@ -75,8 +78,9 @@ bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         /* ORDER: rlx; hints. */
         if (shm_load_rlx(&expiry->hand) != 0)
                 return true;
-        /* PASS_BEGUN: the maintainer died at the very end of the last pass. */
-        return (first <= now || first == PASS_BEGUN) &&
+        /* PASS_BEGUN: the maintainer died at the very end of the last pass. ORDER: rlx; hints. */
+        return (first <= now || first == PASS_BEGUN || shm_load_rlx(&expiry->look_again) != 0 ||
+                shm_load_rlx(&expiry->squeeze) != 0) && /* ORDER: rlx; as above. */
                (at_once || now - shm_load_rlx(&expiry->begun) >= PASS_MS); /* ORDER: rlx; as above. */
 }
 
@@ -116,8 +120,12 @@ static bool view_slot(const ShmArena *arena, SlotId id, ShmMapView *ret) {
                ret->expires != 0 && shm_map_view_live(arena, ret);
 }
 
-static uint64_t kept_ms_max(const ShmMapView *view) {
-        return view->head.flags & SHM_LEAF_BUCKET ? BUCKET_MS_MAX : KEPT_MS_MAX;
+static uint64_t kept_until(const ShmTrie *trie, const ShmMapView *view) {
+        /* ORDER: rlx; the maintainer's alone. */
+        uint64_t squeezing = shm_load_rlx(&trie->arena->header->expiry.squeezing);
+
+        return squeezing >> (trie->map - 1) & 1 ? shm_map_kept_for(trie, view, 0)
+                                                : shm_map_kept_until(trie, view);
 }
 
 /* Returns the end of the entry if it is still to come, or if the entry must be looked at again; else 0. */
@@ -127,9 +135,9 @@ static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms
 
         if (!open_map_of(control->arena, view, trie))
                 return 0;
-        kept = shm_map_kept_until(trie, view);
+        kept = kept_until(trie, view);
         if (kept > now_ms)
-                return kept - now_ms <= kept_ms_max(view) ? kept : 0;
+                return kept - now_ms <= KEPT_MS_MAX ? kept : 0;
         shm_tally_begin(control, trie);
         done = delete_leaf(control, trie, view);
         shm_tally_end(control, trie);
@@ -174,9 +182,11 @@ static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, S
         uint64_t *line = &control->arena->lines[slab].expires_first, left = 0;
         uint64_t first =
                 shm_load_rlx(line); /* ORDER: rlx; a writer that lowers it now lowers the arena's, too. */
+        const ShmExpiry *expiry = &control->arena->header->expiry;
 
         *ret_cost = 1;
-        if (first == 0 || first > now_ms)
+        /* ORDER: rlx; the maintainer's alone. */
+        if (first == 0 || (first > now_ms && !shm_load_rlx(&expiry->looking_again)))
                 return first;
         *ret_cost = SLAB_COST;
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
@@ -186,6 +196,44 @@ static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, S
         if (left != 0)
                 (void) shm_expiry_lower(line, left);
         return left;
+}
+
+void shm_expiry_look_again(ShmArena *arena) {
+        /* ORDER: rel, pairs with begin_pass(); the new options are seen after it. */
+        shm_store_rel(&arena->header->expiry.look_again, 1);
+        shm_wake(arena);
+}
+
+/* Whether a pass that began a moment ago took, or takes, the stale values of these maps. */
+static bool are_squeezed(const ShmArena *arena, uint64_t maps) {
+        const ShmExpiry *expiry = &arena->header->expiry;
+        uint64_t now_ms = shm_clock_ns(arena) / SHM_NS_PER_MS;
+
+        /* ORDER: rlx; hints. */
+        return !(maps & ~shm_load_rlx(&expiry->squeezed)) &&
+               now_ms - shm_load_rlx(&expiry->squeezed_ms) < PASS_MS; /* ORDER: rlx; as above. */
+}
+
+void shm_expiry_squeeze(ShmArena *arena, uint64_t maps) {
+        ShmExpiry *expiry = &arena->header->expiry;
+
+        /* ORDER: rlx; nothing has an end. */
+        if (shm_load_rlx(&expiry->first) != 0 && !are_squeezed(arena, maps))
+                (void) shm_or_sc(&expiry->squeeze, maps); /* ORDER: sc; nothing goes with it. */
+}
+
+static void begin_pass(ShmExpiry *expiry, uint64_t now_ms) {
+        uint64_t maps = shm_xchg_acqrel(&expiry->squeeze, 0); /* ORDER: acqrel; each request is met once. */
+        /* ORDER: acqrel, pairs with shm_expiry_look_again(); before a look at any options. */
+        uint64_t again = shm_xchg_acqrel(&expiry->look_again, 0) | maps;
+
+        if (maps != 0) {
+                shm_store_rlx(&expiry->squeezed, maps); /* ORDER: rlx; a hint. */
+                shm_store_rlx(&expiry->squeezed_ms, now_ms); /* ORDER: rlx; a hint. */
+        }
+        shm_store_rlx(&expiry->squeezing, maps); /* ORDER: rlx; the maintainer's alone. */
+        shm_store_rlx(&expiry->looking_again, again); /* ORDER: rlx; the maintainer's alone. */
+        shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
 }
 
 bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
@@ -199,7 +247,7 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
 
         if (hand == 0) {
                 left = PASS_BEGUN;
-                shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
+                begin_pass(expiry, now_ms);
         }
         for (uint32_t done = 0; hand < n_slabs && done < n; hand++, done += cost)
                 left = earlier_end(left, expire_slab(control, (uint32_t) hand, now_ms, &trie, &cost));

@@ -6,7 +6,7 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/entry/map.h"
 
-/* Gives an entry a new end: `ttl_ms` from now. -ENOENT, -EIDRM, -EROFS. */
+/* Gives an entry a new end: `ttl_ms` from now. -ENOENT, -EIDRM, -EROFS; -EINVAL: it is a bucket. */
 int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms);
 
 /*
@@ -14,6 +14,13 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
  * `at_once` says that memory is short.
  */
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms);
+/* After a change of options that say how long entries are kept: the next pass looks at all of these. */
+void shm_expiry_look_again(ShmArena *arena);
+/*
+ * Maps that are full (a bit for each; all bits: the pool is) lose their stale values in the next pass, which is due
+ * now. Such a pass looks at all entries with an end, so calls that follow soon do nothing.
+ */
+void shm_expiry_squeeze(ShmArena *arena, uint64_t maps);
 /*
  * Goes on with the pass under way, or begins one: looks at up to n slabs, or at fewer if there are expired entries in
  * them, and deletes these. For the maintainer. True: the pass is over.

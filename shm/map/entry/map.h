@@ -74,6 +74,11 @@ static inline size_t shm_map_key_max(const ShmArena *arena) {
         return (shm_map_size_max(arena) & ~(size_t) 7) - sizeof(uint64_t);
 }
 
+/* The largest key that can be claimed: its claim has room for a stale value, in chunks. */
+static inline size_t shm_map_claim_key_max(const ShmArena *arena) {
+        return shm_map_key_max(arena) - sizeof(ShmClaim);
+}
+
 /* Largest value that the map takes. */
 uint32_t shm_map_value_max(const ShmTrie *trie);
 

@@ -22,6 +22,8 @@
 #include "shm/map/state/tally.h"
 #include "shm/map/trie/trie-shrink.h"
 
+#define CLAIMS_EXCESS_SHARE 16 /* threads have less than this share of the limit in tallies */
+
 static uint32_t value_max_option(const ShmMapOptions *options) {
         return options->value_max ?: SHM_MAP_VALUE_MAX_DEFAULT;
 }
@@ -53,7 +55,8 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
         if (__builtin_expect(put->claim != NULL, 0))
                 head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim follows the key */
         chained = shm_chain_head_size(arena, head_size, put->value_size, is_short);
-        if (key->size > key_max || put->value_size > value_max_option(&ret->evict.options) ||
+        /* The stale value of a claim was put when the map took such values. */
+        if (key->size > key_max || (!put->claim && put->value_size > value_max_option(&ret->evict.options)) ||
             (chained && (head_size > key_max || put->value_size > shm_chain_size_max(arena))))
                 return false;
         ret->head = (ShmMapLeaf){
@@ -195,15 +198,17 @@ static void leaf_free(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
 }
 
 /* The leaf of a claim stays until both the claim and its stale value have ended. */
-static uint64_t claim_end(const ShmClaim *claim) {
-        return claim->ends > claim->stale_until ? claim->ends : claim->stale_until;
+static uint64_t claim_end(const ShmClaim *claim, uint32_t stale_ms) {
+        uint64_t until = shm_claim_stale_until(claim, stale_ms);
+
+        return claim->ends > until ? claim->ends : until;
 }
 
 static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapPut *put) {
         uint32_t ttl_ms = put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE;
 
         if (put->claim)
-                return claim_end(put->claim);
+                return claim_end(put->claim, options->stale_ms);
         if (put->end_ms || ttl_ms == SHM_MAP_TTL_NONE)
                 return put->end_ms;
         return shm_map_end(trie, ttl_ms);
@@ -340,10 +345,24 @@ static int make_room(ShmActor *actor, const ShmTrie *trie, const ShmMapPut *put,
         return shm_evict_for_put(actor, trie, &leaf->evict);
 }
 
+/*
+ * Claims that stand are not evicted, so that a map could come to have nothing else. A put then exceeds the limit; a
+ * further claim must not.
+ */
+static bool is_full_of_claims(const ShmTrie *trie, const ShmMapPut *put, const NewLeaf *leaf) {
+        uint64_t limit = leaf->evict.options.limit_bytes;
+
+        return put->claim && limit != 0 && trie->map != 0 &&
+               shm_map_bytes(trie) + leaf->evict.cost >
+                       limit + limit / CLAIMS_EXCESS_SHARE + leaf->evict.old_cost;
+}
+
 static int leaf_new_with_room(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                               const ShmMapPut *put, const ShmMapView *old, NewLeaf *leaf) {
         int r = shm_evict_is_wanted(trie, &leaf->evict.options) ? make_room(actor, trie, put, old, leaf) : 0;
 
+        if (r == 0 && is_full_of_claims(trie, put, leaf))
+                r = -ENOSPC;
         r = r ?: leaf_new(actor, trie, key, put, leaf);
         if (r == 0 && !shm_evict_is_marked(trie, &leaf->evict.options, leaf->handle))
                 shm_evict_mark(trie, leaf->handle, shm_arena_class(trie->arena, leaf->size), leaf->evict.cost,

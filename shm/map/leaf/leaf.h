@@ -44,7 +44,7 @@ typedef struct ShmClaim {
         uint64_t process; /* see shm_client_identity(); that of entry `client` of the client table */
         uint64_t
                 ends; /* milliseconds of the pool's clock: the claim is free then, if nothing has ended it before */
-        uint64_t stale_until; /* the value can be had as a stale one until then; 0: there is none */
+        uint64_t value_end; /* that of the stale value; 0: there is none */
         uint32_t client;
         uint32_t thread; /* tells the threads of that process apart; 0: not known */
 } ShmClaim;

@@ -48,10 +48,31 @@ bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view) {
         return (view->head.flags & SHM_LEAF_CLAIM) || shm_map_is_past(trie, view->expires);
 }
 
-uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
-        if (view->expires == SHM_MAP_ENDED || (view->head.flags & (SHM_LEAF_CLAIM | SHM_LEAF_CELL)))
+uint64_t shm_claim_stale_until(const ShmClaim *claim, uint32_t stale_ms) {
+        return claim->value_end != 0 && stale_ms != 0 ? claim->value_end + stale_ms : 0;
+}
+
+/* The leaf's end, or an earlier one: `stale_ms` may be less than it was when the claim was made. */
+static uint64_t claim_kept_for(const ShmTrie *trie, const ShmMapView *view, uint32_t stale_ms) {
+        ShmClaim claim;
+        uint64_t until;
+
+        if (!shm_map_load_claim(trie, view, &claim))
                 return view->expires;
-        return view->expires + shm_map_options(trie).stale_ms;
+        until = shm_claim_stale_until(&claim, stale_ms);
+        until = until > claim.ends ? until : claim.ends;
+        return until < view->expires ? until : view->expires;
+}
+
+uint64_t shm_map_kept_for(const ShmTrie *trie, const ShmMapView *view, uint32_t stale_ms) {
+        if (view->expires == SHM_MAP_ENDED || (view->head.flags & SHM_LEAF_CELL))
+                return view->expires;
+        return view->head.flags & SHM_LEAF_CLAIM ? claim_kept_for(trie, view, stale_ms)
+                                                 : view->expires + stale_ms;
+}
+
+uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
+        return shm_map_kept_for(trie, view, shm_map_options(trie).stale_ms);
 }
 
 bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret) {

@@ -25,8 +25,14 @@ static inline bool shm_map_is_over(const ShmTrie *trie, const ShmMapView *view) 
         return __builtin_expect(view->expires != 0, 0) && shm_map_is_absent(trie, view);
 }
 
-/* When the memory of a leaf with an end may go. */
+/*
+ * When the memory of a leaf with an end may go, as the map's options are now. `stale_ms`: from them, or 0 if stale
+ * values are to go at their end.
+ */
+uint64_t shm_map_kept_for(const ShmTrie *trie, const ShmMapView *view, uint32_t stale_ms);
 uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view);
+/* When the stale value that a claim has is over; 0: it has none. */
+uint64_t shm_claim_stale_until(const ShmClaim *claim, uint32_t stale_ms);
 
 /* False: the leaf is no more. */
 bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret);

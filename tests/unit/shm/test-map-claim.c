@@ -460,7 +460,7 @@ static void test_give_up(void **state) {
         assert_int_equal(put_mode(f, SHM_MAP_PUT, 0, "vvvvvvvvvvvv"), 0);
         clock_ms += TTL;
         assert_int_equal(claim(f, 0, &version), 0);
-        TRIE_SET_OPTION(&f->trie, value_max, 10);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 64);
         assert_int_equal(give_up(f, version), 0);
         assert_int_equal(get(f, true), 0);
         assert_int_equal(totals(f).bytes, 0);
@@ -483,7 +483,7 @@ static void test_stale_room(void **state) {
         assert_int_equal(delete (f, 0), -ENOENT);
         assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, value, LARGE), 0);
         clock_ms += TTL;
-        TRIE_SET_OPTION(&f->trie, value_max, 10);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 200);
         assert_int_equal(claim(f, 0, &version), 0);
         assert_int_equal(get(f, true), 0);
         assert_true(stands(f, version));
@@ -547,8 +547,101 @@ static void test_read_only(void **state) {
         f->arena.read_only = false;
 }
 
+/* The process closes the pool, and opens it again: it is the same process, but its claim is free. */
+static void test_claim_of_reopened_pool(void **state) {
+        Fixture *f = *state;
+        uint64_t version, other;
+
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_true(stands(f, version));
+        f->arena.clients[f->clients[0].index].attached_usec += 5;
+        assert_false(stands(f, version));
+        assert_int_equal(claim(f, 1, &other), 0);
+        f->arena.clients[f->clients[0].index].attached_usec -= 5;
+}
+
+static int claim_key(Fixture *f, const ShmMapKey *key) {
+        const ShmMapClaim claim = { .limit_ms = LIMIT,
+                                    .buffer = f->buffer,
+                                    .buffer_size = sizeof(f->buffer) };
+        ShmClaimed claimed = {};
+
+        return shm_map_claim(&f->actors[0], &f->trie, key, &claim, &claimed);
+}
+
+/* The claim of any key that can be claimed has its stale value. */
+static void test_claim_of_long_keys(void **state) {
+        static const char bytes[4096];
+        char value[8];
+        Fixture *f = *state;
+        ShmMapView view;
+
+        for (uint32_t size = 3990; size <= 4056; size++) {
+                ShmMapKey key = { bytes, size, shm_hash(&f->arena, bytes, size) };
+                const ShmMapPut put = {
+                        .mode = SHM_MAP_PUT, .value = "stale", .value_size = 5, .ttl_ms = TTL
+                };
+                int r;
+
+                assert_int_equal(shm_map_put(&f->actors[0], &f->trie, &key, &put, NULL), 0);
+                clock_ms += 2 * TTL;
+                r = claim_key(f, &key);
+                assert_int_equal(r, size <= shm_map_claim_key_max(&f->arena) ? 0 : -E2BIG);
+                assert_int_equal(shm_map_get_stale(&f->trie, &key, value, sizeof(value), &view), 5);
+        }
+        assert_in_range(shm_map_claim_key_max(&f->arena), 4000, 4056);
+}
+
+/* Options that were lowered since the value was put: it stays a stale one as long as they say now. */
+static void test_claim_after_options_changed(void **state) {
+        Fixture *f = *state;
+        uint64_t version;
+
+        memset(f->buffer, 'x', LARGE);
+        assert_int_equal(put_sized(f, SHM_MAP_PUT, 0, f->buffer, LARGE), 0);
+        clock_ms += TTL + 1;
+        TRIE_SET_OPTION(&f->trie, value_max, 100);
+        assert_int_equal(claim(f, 0, &version), 0);
+        assert_int_equal(get(f, true), 'x');
+        clock_ms += 1000;
+        TRIE_SET_OPTION(&f->trie, stale_ms, 500);
+        assert_int_equal(get(f, true), 0);
+        /* The claim stands, so its memory stays until it is over, and not as long as the stale value had. */
+        assert_true(stands(f, version));
+        TRIE_SET_OPTION(&f->trie, stale_ms, 1);
+        clock_ms += LIMIT;
+        shm_expiry_look_again(&f->arena);
+        while (!shm_expiry_step(&f->actors[0], clock_ms, 100))
+                ;
+        assert_false(stands(f, version));
+        TRIE_SET_OPTION(&f->trie, stale_ms, STALE);
+        assert_int_equal(get(f, true), 0);
+}
+
+/* Claims of a map that evicts: they are not evicted, and do not exceed its limit without bound. */
+static void test_claim_at_limit(void **state) {
+        Fixture *f = *state;
+        uint32_t n = 0;
+        int r = 0;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 65536);
+        for (uint32_t i = 0; i < 5000 && r == 0; i++) {
+                ShmMapKey key = { &i, sizeof(i), shm_hash(&f->arena, &i, sizeof(i)) };
+
+                r = claim_key(f, &key);
+                n += r == 0;
+        }
+        assert_int_equal(r, -ENOSPC);
+        assert_in_range(n, 65536 / 128, 65536 / 64);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_claim_of_reopened_pool, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_of_long_keys, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_after_options_changed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_claim_at_limit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_claim_one, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_claim_is_absent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_claim_given_up, setup, teardown),

@@ -650,6 +650,72 @@ static void test_limit_held_up(void **state) {
         assert_int_equal(totals(f).entries, 0);
 }
 
+/* Stale values go in a pass that begins after their map was full; those of other maps stay. */
+static void test_expiry_squeeze(void **state) {
+        Fixture *f = *state;
+        ShmTrie second, first = f->trie;
+
+        map_trie_create_as(&f->actor, "map.second", &second);
+        second.now_ns = clock_ns;
+        TRIE_SET_OPTION(&first, stale_ms, 60000);
+        TRIE_SET_OPTION(&second, stale_ms, 60000);
+        for (unsigned i = 0; i < 2; i++) {
+                f->trie = i == 0 ? first : second;
+                assert_int_equal(put(f, "stale", "value", 100), 0);
+                assert_int_equal(put(f, "later", "value", 90000), 0);
+        }
+        clock_ms += 1000;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 2);
+        shm_expiry_squeeze(&f->arena, UINT64_C(1) << (first.map - 1));
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 2);
+        f->trie = first;
+        assert_int_equal(totals(f).entries, 1);
+        /* Later passes spare them again. */
+        assert_int_equal(put(f, "stale", "value", 100), 0);
+        clock_ms += 1000;
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 2);
+        shm_expiry_squeeze(&f->arena, UINT64_MAX);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 1);
+        f->trie = second;
+        assert_int_equal(totals(f).entries, 1);
+        f->trie = first;
+}
+
+/* `stale_ms` is lowered after a pass has left the stale value where it is. */
+static void test_expiry_stale_lowered(void **state) {
+        Fixture *f = *state;
+        uint64_t now_ms;
+
+        TRIE_SET_OPTION(&f->trie, stale_ms, 3600000);
+        assert_int_equal(put(f, "key", "value", 100), 0);
+        clock_ms += 1000;
+        run_pass(f);
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 1);
+        TRIE_SET_OPTION(&f->trie, stale_ms, 500);
+        assert_false(shm_expiry_due(&f->arena, true, &now_ms));
+        shm_expiry_look_again(&f->arena);
+        assert_true(shm_expiry_due(&f->arena, true, &now_ms));
+        run_pass(f);
+        assert_int_equal(totals(f).entries, 0);
+}
+
+/* The end of its leaf would fill the bucket. */
+static void test_touch_bucket(void **state) {
+        Fixture *f = *state;
+        uint64_t wait_ms;
+
+        assert_int_equal(limit(f, "b", 5, &wait_ms), 0);
+        assert_int_equal(limit(f, "b", 5, &wait_ms), 1);
+        assert_int_equal(touch(f, "b", 1), -EINVAL);
+        clock_ms += 2;
+        assert_int_equal(limit(f, "b", 5, &wait_ms), 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, map_teardown),
@@ -664,6 +730,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_expiry_two_maps, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_damaged, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_unknown_end, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_squeeze, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_stale_lowered, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_touch_bucket, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_and_put, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_ttl, setup, map_teardown),
