@@ -41,7 +41,7 @@ static uint32_t claimer_of(const struct tslab_map *map, const ThreadState *threa
 }
 
 static int claim_once(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
-                      ShmClaimed *ret) {
+                      bool by_thread, ShmClaimed *ret) {
         ThreadState *thread;
         ShmMapKey k;
         int r;
@@ -49,7 +49,7 @@ static int claim_once(struct tslab_map *map, const void *key, size_t key_size, S
         r = map_begin_change(map, &k, key, key_size, -E2BIG, &thread);
         if (r)
                 return r;
-        claim->thread = claimer_of(map, thread);
+        claim->thread = by_thread ? claimer_of(map, thread) : 0;
         r = shm_map_claim(&thread->actor, &map->trie, &k, claim, ret);
         map_end_change(map, thread);
         return r;
@@ -63,14 +63,15 @@ static int enlarge_buffer(ShmMapClaim *claim, uint32_t size) {
         return claim->buffer ? 0 : -ENOMEM;
 }
 
+/* `by_thread`: it is known as that of the caller's thread. */
 static int claim_named(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
-                       tslab_handle *ret_version) {
+                       bool by_thread, tslab_handle *ret_version) {
         ShmClaimed claimed = {};
         MapRetry retry = {};
         int r;
 
         do {
-                r = claim_once(map, key, key_size, claim, &claimed);
+                r = claim_once(map, key, key_size, claim, by_thread, &claimed);
                 if (r == -EMSGSIZE) {
                         r = enlarge_buffer(claim, claimed.value_size) ?: -EAGAIN;
                 } else if (r == -EBUSY && claimer_is_dead(map, &claimed.claim)) {
@@ -93,7 +94,14 @@ _public_ int tslab_map_claim_for(struct tslab_map *map, const void *key, size_t 
                                  uint32_t limit_ms, tslab_handle *ret_version) {
         ShmMapClaim claim = { .epoch = epoch, .limit_ms = limit_ms };
 
-        return limit_ms == 0 ? -EINVAL : claim_named(map, key, key_size, &claim, ret_version);
+        return limit_ms == 0 ? -EINVAL : claim_named(map, key, key_size, &claim, true, ret_version);
+}
+
+int map_claim_for_news(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                       tslab_handle *ret_version) {
+        ShmMapClaim claim = { .epoch = epoch, .limit_ms = CLAIM_LIMIT_MS };
+
+        return claim_named(map, key, key_size, &claim, false, ret_version);
 }
 
 _public_ int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size,
@@ -106,7 +114,7 @@ _public_ int tslab_map_claim_extend(struct tslab_map *map, const void *key, size
         };
         int r;
 
-        r = limit_ms == 0 ? -EINVAL : claim_named(map, key, key_size, &claim, version);
+        r = limit_ms == 0 ? -EINVAL : claim_named(map, key, key_size, &claim, true, version);
         return r == -ENOENT ? -EAGAIN : r;
 }
 

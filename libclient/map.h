@@ -73,6 +73,9 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
  * changed. Errors of tslab_map_delete_version().
  */
 int map_give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version);
+/* As tslab_map_claim(), of a claim that another process may end, as near caches' are: its thread may wait for it. */
+int map_claim_for_news(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch,
+                       tslab_handle *ret_version);
 /*
  * Fulfils a claim with a value from outside of the pool: in the claim's epoch, and with a lifetime that counts from the
  * claim. -EAGAIN: the claim is no more, or the lifetime is over. Errors of tslab_map_put_with().

@@ -146,7 +146,7 @@ static int claim_key(struct tslab_near *near, const NearCover *c, const void *ke
 
         if (!shm_cover_has_key(&near->map->pool->arena, c->handle, &c->cover, key, key_size))
                 return 0;
-        r = tslab_map_claim(near->map, key, key_size, c->cover.epoch, &claim);
+        r = map_claim_for_news(near->map, key, key_size, c->cover.epoch, &claim);
         if (r == 0)
                 *ret_claim = claim;
         if (r == -EBUSY) {

@@ -26,6 +26,15 @@ N_TOKENS = 20000
 N_CONSUMERS = 4
 
 
+def in_thread(call, *arguments):
+    """The thread ends: a claim is its process's, and only the thread that made it may not wait for it."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(call(*arguments)))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
 class Alone(unittest.TestCase):
     """A map in one process does all that a dictionary does."""
 
@@ -125,7 +134,7 @@ class Alone(unittest.TestCase):
             small[b'key'] = bytes(100)
 
     def test_wait_without_end(self):
-        claim = self.map.claim(b'a')
+        claim = in_thread(self.map.claim, b'a')
         self.assertFalse(self.map.wait(b'a', claim.version, 0.01))
         thread = threading.Timer(0.05, self.map.delete, (b'a', claim.version))
         thread.start()
@@ -219,7 +228,10 @@ class Alone(unittest.TestCase):
         self.assertTrue(first.mine)
         self.assertEqual(m.claim(b'a'), (first.version, False))
         self.assertIsNone(m.get(b'a'))
-        self.assertFalse(m.wait(b'a', first.version, 0.01))
+        self.assertFalse(m.wait(b'a', first.version, 0))
+        with self.assertRaises(tslab.Error) as caught:
+            m.wait(b'a', first.version, 0.01)
+        self.assertEqual(caught.exception.errno, errno.EDEADLK)
         m.replace(b'a', first.version, b'1', ttl=1000)
         self.assertTrue(m.wait(b'a', first.version))
         self.assertIsNone(m.claim(b'a'))
@@ -233,7 +245,7 @@ class Alone(unittest.TestCase):
 
     def test_wait_serves_signals(self):
         """Their handlers run while it waits, also those that raise; it goes on after the others."""
-        version, seen = self.map.claim(b'a').version, []
+        version, seen = in_thread(self.map.claim, b'a').version, []
 
         def stop(*_):
             seen.append(1)
