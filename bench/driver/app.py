@@ -114,4 +114,5 @@ def main():
     (build / 'bench-app.json').write_text(json.dumps(results, indent=1))
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -26,7 +26,7 @@ STD_PHP_INI_ENTRY("tslab.cache_limit", "0", PHP_INI_SYSTEM, OnUpdateLongGEZero, 
                   zend_tslab_globals, tslab_globals)
 STD_PHP_INI_ENTRY("tslab.serializer", "php", PHP_INI_ALL, on_serializer, serializer, zend_tslab_globals,
                   tslab_globals)
-STD_PHP_INI_ENTRY("tslab.memo_size", "16M", PHP_INI_SYSTEM, OnUpdateLongGEZero, memo_size, zend_tslab_globals,
+STD_PHP_INI_ENTRY("tslab.memo_size", "64M", PHP_INI_SYSTEM, OnUpdateLongGEZero, memo_size, zend_tslab_globals,
                   tslab_globals)
 STD_PHP_INI_BOOLEAN("tslab.apcu_compat", "0", PHP_INI_SYSTEM, OnUpdateBool, apcu_compat, zend_tslab_globals,
                     tslab_globals)

@@ -22,4 +22,8 @@ fi
 if [[ ${1:-} == near ]]; then
         exec /usr/bin/python3 bench/driver/near.py "${@:2}"
 fi
+if [[ ${1:-} == php ]]; then
+        need test
+        exec /usr/bin/python3 bench/driver/php.py "${@:2}"
+fi
 exec bench/run "$@"
