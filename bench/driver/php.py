@@ -36,7 +36,7 @@ class Php:
     """The PHP of Debian, which reads no php.ini, and extensions for it."""
 
     def __init__(self, build):
-        self.tslab = build / 'bindings' / 'php' / 'php-tslab.so'
+        self.tslab = build / 'bindings' / 'php' / 'tslab.so'
         self.folder = pathlib.Path(subprocess.run(['php-config', '--extension-dir'], stdout=subprocess.PIPE, text=True,
                                                   check=True).stdout.strip())
         version = subprocess.run(['php-config', '--version'], stdout=subprocess.PIPE, text=True, check=True).stdout

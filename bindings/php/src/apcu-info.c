@@ -56,9 +56,15 @@ static void list_entries(zval *list) {
         }
 }
 
+static int read_counts(struct tslab_map_statistics *ret) {
+        struct tslab_map *live;
+        int r = php_tslab_map_use(php_tslab_apcu_map(), &live);
+
+        return r < 0 ? r : tslab_map_statistics(live, ret);
+}
+
 PHP_FUNCTION(apcu_cache_info) {
         struct tslab_map_statistics counts = { .size = sizeof(counts) };
-        struct tslab_map *live;
         bool limited = false;
         zval list;
         int r;
@@ -68,9 +74,7 @@ PHP_FUNCTION(apcu_cache_info) {
         Z_PARAM_BOOL(limited)
         ZEND_PARSE_PARAMETERS_END();
 
-        r = php_tslab_map_use(php_tslab_apcu_map(), &live);
-        if (r == 0)
-                r = tslab_map_statistics(live, &counts);
+        r = read_counts(&counts);
         if (r < 0) {
                 php_tslab_apcu_failed(r);
                 RETURN_FALSE;
@@ -101,7 +105,6 @@ PHP_FUNCTION(apcu_sma_info) {
         struct tslab_map_statistics counts = { .size = sizeof(counts) };
         struct tslab_stats stats = { .size = sizeof(stats) };
         bool limited = false;
-        struct tslab_map *live;
         double size, used;
         zval list;
         int r;
@@ -111,9 +114,7 @@ PHP_FUNCTION(apcu_sma_info) {
         Z_PARAM_BOOL(limited)
         ZEND_PARSE_PARAMETERS_END();
 
-        r = php_tslab_map_use(php_tslab_apcu_map(), &live);
-        if (r == 0)
-                r = tslab_map_statistics(live, &counts);
+        r = read_counts(&counts);
         if (r == 0)
                 r = tslab_stats(php_tslab_apcu_map()->pool->pool, &stats);
         if (r < 0) {

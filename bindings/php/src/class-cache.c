@@ -120,7 +120,8 @@ int php_tslab_cache_store(TslabMap *map, zend_string *key, zval *value, uint32_t
         return r;
 }
 
-ZEND_METHOD(Tslab_Cache, set) {
+/* set() and add(): what is over already is deleted, or not added. */
+static void cache_put(INTERNAL_FUNCTION_PARAMETERS, bool is_add) {
         zval *value, *ttl = NULL;
         zend_string *key;
         uint32_t ttl_ms;
@@ -137,35 +138,23 @@ ZEND_METHOD(Tslab_Cache, set) {
         MAP_OR_RETURN(map);
         if (php_tslab_read_cache_ttl(ttl, THIS()->ttl_ms, 3, &ttl_ms, &is_over) < 0)
                 RETURN_THROWS();
-        r = php_tslab_cache_store(map, key, value, ttl_ms, is_over);
+        if (!is_add)
+                r = php_tslab_cache_store(map, key, value, ttl_ms, is_over);
+        else if (is_over)
+                RETURN_FALSE;
+        else
+                r = php_tslab_cache_set(map, key, value, TSLAB_MAP_INSERT, 0, ttl_ms);
         if (php_tslab_cache_failed(map, "a value could not be set: map", r))
                 RETURN_THROWS();
         RETURN_BOOL(r == 0);
 }
 
+ZEND_METHOD(Tslab_Cache, set) {
+        cache_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, false);
+}
+
 ZEND_METHOD(Tslab_Cache, add) {
-        zval *value, *ttl = NULL;
-        zend_string *key;
-        uint32_t ttl_ms;
-        bool is_over;
-        int r;
-
-        ZEND_PARSE_PARAMETERS_START(2, 3)
-        Z_PARAM_STR(key)
-        Z_PARAM_ZVAL(value)
-        Z_PARAM_OPTIONAL
-        Z_PARAM_ZVAL(ttl)
-        ZEND_PARSE_PARAMETERS_END();
-
-        MAP_OR_RETURN(map);
-        if (php_tslab_read_cache_ttl(ttl, THIS()->ttl_ms, 3, &ttl_ms, &is_over) < 0)
-                RETURN_THROWS();
-        if (is_over)
-                RETURN_FALSE;
-        r = php_tslab_cache_set(map, key, value, TSLAB_MAP_INSERT, 0, ttl_ms);
-        if (php_tslab_cache_failed(map, "a value could not be added: map", r))
-                RETURN_THROWS();
-        RETURN_BOOL(r == 0);
+        cache_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, true);
 }
 
 ZEND_METHOD(Tslab_Cache, has) {

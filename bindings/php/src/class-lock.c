@@ -38,47 +38,36 @@ ZEND_METHOD(Tslab_Limiter, __construct) {
         object->burst = (uint32_t) burst;
 }
 
-/* A pool that fails limits nobody: 0. */
-static double limiter_take(Object *object, zend_string *key, zend_long cost) {
+/* Takes tokens of a key: 0, or the seconds until there are enough. A pool that fails limits nobody. */
+static double limiter_take(INTERNAL_FUNCTION_PARAMETERS) {
+        Object *limiter = THIS();
         uint64_t retry_ms = 0;
+        zend_long cost = 1;
+        zend_string *key;
         int r;
 
-        r = php_tslab_take_tokens(object->map, key, object->per_second, object->burst, cost, &retry_ms);
+        ZEND_PARSE_PARAMETERS_START(1, 2)
+        Z_PARAM_STR(key)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_LONG(cost)
+        ZEND_PARSE_PARAMETERS_END_EX(return 0);
+
+        if (!php_tslab_map_of_object(limiter))
+                return 0;
+        r = php_tslab_take_tokens(limiter->map, key, limiter->per_second, limiter->burst, cost, &retry_ms);
         if (r == -EINVAL)
                 zend_argument_value_error(2, "must be from 0 to the burst, and the key a limit");
         else
-                (void) php_tslab_cache_failed(object->map, "a limit could not be counted: map", r);
+                (void) php_tslab_cache_failed(limiter->map, "a limit could not be counted: map", r);
         return r == 1 ? (double) MAX(retry_ms, 1) / 1000 : 0;
 }
 
 ZEND_METHOD(Tslab_Limiter, take) {
-        zend_long cost = 1;
-        zend_string *key;
-
-        ZEND_PARSE_PARAMETERS_START(1, 2)
-        Z_PARAM_STR(key)
-        Z_PARAM_OPTIONAL
-        Z_PARAM_LONG(cost)
-        ZEND_PARSE_PARAMETERS_END();
-
-        MAP_OR_RETURN(map);
-        (void) map;
-        RETURN_DOUBLE(limiter_take(THIS(), key, cost));
+        RETVAL_DOUBLE(limiter_take(INTERNAL_FUNCTION_PARAM_PASSTHRU));
 }
 
 ZEND_METHOD(Tslab_Limiter, allow) {
-        zend_long cost = 1;
-        zend_string *key;
-
-        ZEND_PARSE_PARAMETERS_START(1, 2)
-        Z_PARAM_STR(key)
-        Z_PARAM_OPTIONAL
-        Z_PARAM_LONG(cost)
-        ZEND_PARSE_PARAMETERS_END();
-
-        MAP_OR_RETURN(map);
-        (void) map;
-        RETURN_BOOL(limiter_take(THIS(), key, cost) == 0);
+        RETVAL_BOOL(limiter_take(INTERNAL_FUNCTION_PARAM_PASSTHRU) == 0);
 }
 
 ZEND_METHOD(Tslab_Lock, __construct) {

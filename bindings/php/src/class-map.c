@@ -54,8 +54,16 @@ ZEND_METHOD(Tslab_Map, getVersion) {
         }
 }
 
+/* Returns whether a call took effect; throws unless its error is a miss. */
+static void map_return(TslabMap *map, int r, zval *return_value) {
+        if (r < 0 && !php_tslab_is_miss(r))
+                map_throw(map, r);
+        else
+                ZVAL_BOOL(return_value, r == 0);
+}
+
 /* put(), insert() and update() */
-static void map_put(INTERNAL_FUNCTION_PARAMETERS, uint32_t mode, int miss) {
+static void map_put(INTERNAL_FUNCTION_PARAMETERS, uint32_t mode) {
         zend_string *key, *value;
         bool ttl_is_null = true;
         double ttl = 0;
@@ -73,22 +81,22 @@ static void map_put(INTERNAL_FUNCTION_PARAMETERS, uint32_t mode, int miss) {
         if (php_tslab_read_ttl(ttl, ttl_is_null, 3, &ttl_ms) < 0)
                 RETURN_THROWS();
         r = php_tslab_map_put_value(map, key, ZSTR_VAL(value), ZSTR_LEN(value), mode, 0, ttl_ms);
-        if (r < 0 && r != miss)
+        if (mode != TSLAB_MAP_PUT)
+                map_return(map, r, return_value);
+        else if (r < 0)
                 map_throw(map, r);
-        else if (miss)
-                RETURN_BOOL(r == 0);
 }
 
 ZEND_METHOD(Tslab_Map, put) {
-        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_PUT, 0);
+        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_PUT);
 }
 
 ZEND_METHOD(Tslab_Map, insert) {
-        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_INSERT, -EEXIST);
+        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_INSERT);
 }
 
 ZEND_METHOD(Tslab_Map, update) {
-        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_UPDATE, -ENOENT);
+        map_put(INTERNAL_FUNCTION_PARAM_PASSTHRU, TSLAB_MAP_UPDATE);
 }
 
 ZEND_METHOD(Tslab_Map, replace) {
@@ -112,11 +120,7 @@ ZEND_METHOD(Tslab_Map, replace) {
                 RETURN_THROWS();
         r = php_tslab_map_put_value(map, key, ZSTR_VAL(value), ZSTR_LEN(value), TSLAB_MAP_REPLACE,
                                     (tslab_handle) version, ttl_ms);
-        if (r < 0 && !php_tslab_is_miss(r)) {
-                map_throw(map, r);
-                RETURN_THROWS();
-        }
-        RETURN_BOOL(r == 0);
+        map_return(map, r, return_value);
 }
 
 ZEND_METHOD(Tslab_Map, delete) {
@@ -135,11 +139,7 @@ ZEND_METHOD(Tslab_Map, delete) {
         if (!version_is_null && version == 0)
                 RETURN_FALSE;
         r = php_tslab_map_remove(map, key, (tslab_handle) version);
-        if (r < 0 && !php_tslab_is_miss(r)) {
-                map_throw(map, r);
-                RETURN_THROWS();
-        }
-        RETURN_BOOL(r == 0);
+        map_return(map, r, return_value);
 }
 
 ZEND_METHOD(Tslab_Map, pop) {
@@ -174,11 +174,7 @@ ZEND_METHOD(Tslab_Map, touch) {
         if (php_tslab_read_ttl(ttl, false, 2, &ttl_ms) < 0)
                 RETURN_THROWS();
         r = php_tslab_map_prolong(map, key, ttl_ms);
-        if (r < 0 && r != -ENOENT) {
-                map_throw(map, r);
-                RETURN_THROWS();
-        }
-        RETURN_BOOL(r == 0);
+        map_return(map, r, return_value);
 }
 
 ZEND_METHOD(Tslab_Map, ttl) {
@@ -299,6 +295,34 @@ ZEND_METHOD(Tslab_Map, clear) {
         r = php_tslab_map_clear(map);
         if (r < 0)
                 map_throw(map, r);
+}
+
+ZEND_METHOD(Tslab_Map, deletePrefix) {
+        struct tslab_map_cursor cursor = { 0 };
+        zend_string *prefix, *key;
+        struct tslab_map *live;
+        zend_long n = 0;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(prefix)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_use(map, &live);
+        while (r == 0 && (key = php_tslab_map_next_key(map, &cursor, NULL))) {
+                if (zend_string_starts_with(key, prefix)) {
+                        r = php_tslab_map_remove(map, key, 0);
+                        n += r == 0;
+                        r = r == -ENOENT ? 0 : r;
+                }
+                zend_string_release(key);
+        }
+        if (r < 0) {
+                map_throw(map, r);
+                RETURN_THROWS();
+        }
+        RETURN_LONG(n);
 }
 
 ZEND_METHOD(Tslab_Map, statistics) {

@@ -80,6 +80,9 @@ final class Map implements \Countable, \IteratorAggregate
 
     public function clear(): void {}
 
+    /** Deletes all keys that begin so, and returns their number. Walks through the whole map. */
+    public function deletePrefix(string $prefix): int {}
+
     /** Counts of the map, as struct tslab_map_statistics has them. */
     public function statistics(): array {}
 

@@ -32,6 +32,11 @@ $other = $map->lock('lock');
 var_dump($lock->acquire(0), $other->acquire(0.02), $lock->release(), $lock->release(), $other->acquire());
 unset($other);
 var_dump($lock->acquire(0), $map->get('lock'));
+
+foreach (['p:1', 'p:2', 'q:1', 'p'] as $key) {
+        $map->put($key, 'x');
+}
+var_dump($map->deletePrefix('p:'), $map->get('p:1'), $map->get('p'), $map->get('q:1'), $map->deletePrefix('none'));
 ?>
 --EXPECT--
 string(1) "1"
@@ -78,3 +83,8 @@ bool(false)
 bool(true)
 bool(true)
 NULL
+int(2)
+NULL
+string(1) "x"
+string(1) "x"
+int(0)
