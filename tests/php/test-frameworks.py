@@ -1,0 +1,94 @@
+"""The Composer packages, installed without a network, in the frameworks that they are for: with the integration tests of
+the PSRs, Symfony's cache, Laravel's managers, and WordPress's calls beside its own object cache."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from daemon import SECONDS
+from php import EXTENSION, PHP, pool, settings
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'frameworks')
+PACKAGES = os.path.abspath(sys.argv[4])
+# Packages that Debian installs; composer is told that they are there.
+PROVIDED = {'psr/cache': '3.0', 'psr/simple-cache': '3.0', 'symfony/cache': '5.4', 'illuminate/cache': '8.83',
+            'illuminate/session': '8.83', 'illuminate/support': '8.83'}
+SUITES = {'PsrTest': 'Cache/IntegrationTests', 'SymfonyTest': 'Symfony/Component/Cache',
+          'LaravelTest': 'Illuminate/Session', 'ApcuTest': 'Symfony/Component/Cache'}
+WORDPRESS = '/usr/share/wordpress/wp-includes'
+
+composer, phpunit = shutil.which('composer'), shutil.which('phpunit')
+if not composer or not phpunit:
+    print('skipped: composer and phpunit are needed')
+    raise SystemExit(77)
+# The modules of Debian that these programs need, in the order in which they can be loaded.
+folder = subprocess.run(['php-config', '--extension-dir'], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+modules = [f'-dextension={path}' for name in ('ctype', 'dom', 'fileinfo', 'iconv', 'mbstring', 'phar', 'posix', 'tokenizer',
+                                              'xml', 'xmlwriter', 'xmlreader', 'simplexml')
+           if os.path.exists(path := os.path.join(folder, f'{name}.so'))]
+
+
+def php(daemon, *command, environment=None, **more):
+    options = ['-n', *modules, *settings(daemon, **more)[1:]]
+    done = subprocess.run([PHP, *options, *command], env={**daemon.environment, **(environment or {})},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS * 2)
+    assert done.returncode == 0, (command, done.returncode, done.stdout)
+    return done.stdout
+
+
+def install(daemon, work):
+    """A program's vendor/ folder with all packages in it."""
+    names = [json.load(open(path))['name'] for path in glob.glob(f'{PACKAGES}/*/composer.json')]
+    assert len(names) == 4, names
+    with open(f'{work}/composer.json', 'w') as root:
+        json.dump({
+            'name': 'test/program',
+            'repositories': [{'type': 'path', 'url': f'{PACKAGES}/*', 'options': {'symlink': False}},
+                             {'packagist.org': False}],
+            'require': {name: '*' for name in names},
+            'provide': PROVIDED,
+        }, root)
+    home = {'COMPOSER_HOME': f'{work}/home', 'COMPOSER_ALLOW_SUPERUSER': '1', 'COMPOSER_DISABLE_NETWORK': '1'}
+    # By the PHP with our extension, which is part of the platform that composer checks.
+    php(daemon, composer, 'install', '--no-interaction', '--no-progress', f'--working-dir={work}', environment=home)
+    assert os.path.exists(f'{work}/vendor/tslab/wordpress/object-cache.php')
+    return f'{work}/vendor'
+
+
+def lines(daemon, dropin, *more):
+    return php(daemon, f'{HERE}/wordpress.php', dropin, WORDPRESS, *more).splitlines()
+
+
+def phpunit_suite(daemon, vendor, name):
+    """The suite's tests that lifetimes end sleep most of the time."""
+    text = php(daemon, phpunit, '--bootstrap', f'{HERE}/bootstrap.php', '--do-not-cache-result', '--test-suffix',
+               f'{name}.php', HERE, environment={'VENDOR': vendor}, **{'tslab.apcu_compat': int(name == 'ApcuTest')})
+    print(name, text.splitlines()[-1])
+
+
+left_out = []
+with tempfile.TemporaryDirectory() as work, pool() as daemon:
+    vendor = install(daemon, work)
+    left_out += sorted({needed for needed in SUITES.values() if not os.path.exists(f'/usr/share/php/{needed}')})
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda name: phpunit_suite(daemon, vendor, name),
+                         [name for name, needed in SUITES.items() if needed not in left_out]))
+    if os.path.exists(WORDPRESS):
+        dropin = f'{vendor}/tslab/wordpress/object-cache.php'
+        ours, theirs = lines(daemon, dropin), lines(daemon, f'{WORDPRESS}/cache.php')
+        different = [(a, b) for a, b in zip(ours, theirs) if a != b]
+        assert not different and len(ours) == len(theirs) > 25, (different, len(ours), len(theirs))
+        again = lines(daemon, dropin, 'again')
+        assert again == [
+            r'kept: "array (\n  \'for\' => \'later\',\n)"'.replace("\\'", "'"), 'of a flushed group: "false"',
+            'not kept: "false"', 'counter: "3"',
+            r'''many: "array (\n  'kept' => \n  array (\n    'for' => 'later',\n  ),\n  'none' => false,\n)"'''], again
+    else:
+        left_out.append('WordPress')
+if left_out:
+    print('left out, as Debian\'s packages of them are not installed:', *left_out)
