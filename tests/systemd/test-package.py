@@ -6,11 +6,16 @@ from host import *
 
 DEBS = pathlib.Path(sys.argv[1])
 POOL = 'sessions'
+PHP_COUNTS = 'echo Tslab\\Pool::open()->map("counts")->add("n");'
 LINK = pathlib.Path(f'/etc/systemd/system/sockets.target.wants/tslabd@{POOL}.socket')
 
 
 def dpkg(*arguments):
     return sh('dpkg', '--force-unsafe-io', *arguments, env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'})
+
+
+def php(code):
+    return sh('php', '-d', f'tslab.pool={POOL}', '-r', code)
 
 
 def traces():
@@ -38,9 +43,12 @@ if mandb.exists():
     mandb.unlink()
     mandb.symlink_to('/bin/true')
 shutil.copy(DEBS / 'client', CLIENT)
+# Where php-fpm runs, an extension's installation restarts it; its own installation made this folder, not here.
+pathlib.Path('/run/php').mkdir(exist_ok=True)
 before = traces()
 dpkg('--install', *DEBS.glob('*.deb'))
 expect(sh('/usr/bin/python3', '-c', 'import tslab; print(tslab.__version__)').strip() == '0.1.0', 'imported')
+expect(php('echo phpversion("tslab");') == '0.1.0', 'the extension is enabled')
 expect('tslabd' in sh('tslabd', '--version'), 'tslabd runs')
 expect('/run/tslab' in sh('ls', '-d', '/run/tslab'), 'the runtime directory')
 expect('tslab' in sh('id', 'tslab-metrics'), 'the users')
@@ -59,6 +67,7 @@ client = Client('hold', POOL, 1000)
 client.wait_for('ready')
 expect(held(client) >= 1000, 'a pool by its socket')
 expect('hello from process' in sh('/run/first', env={**os.environ, 'TSLAB_POOL': POOL}), 'the first program')
+expect(php(PHP_COUNTS) == '1', 'PHP uses the pool')
 settings(POOL, '# kept', 'TSLAB_RETAIN=8M')
 
 # An upgrade: another daemon, the same pool, and clients that did not notice.
@@ -73,6 +82,7 @@ stats = ctl_json(POOL, 'stats')
 expect((stats['arena_id'], stats['clients']) == (arena, 1), f'the same pool, with its client: {stats}')
 expect(held(client) >= 1000, 'its objects')
 expect(stats['retain_bytes'] == 8 << 20, 'its settings')
+expect(php(PHP_COUNTS) == '2', 'PHP goes on with the pool')
 check = ctl_json(POOL, 'check')
 expect(check['ok'], f'check after the upgrade: {check}')
 client.advance()
@@ -85,11 +95,12 @@ expect(show(POOL, 'ActiveState') == 'inactive', 'an upgrade starts nothing')
 
 sh('systemctl', 'start', f'tslabd@{POOL}.socket', 'tslab-metrics.socket')
 ctl(POOL, 'status')
-dpkg('--remove', 'python3-tslab', 'libtslab-dev', 'tslab', 'libtslab0')
+dpkg('--remove', 'php-tslab', 'python3-tslab', 'libtslab-dev', 'tslab', 'libtslab0')
 units = sh('systemctl', 'list-units', '--plain', '--no-legend', '--state=active', 'tslab*').strip()
 expect(all('.slice' in unit.split()[0] for unit in units.splitlines()), f'nothing runs when it is removed: {units}')
 expect(pathlib.Path(f'/etc/tslab/{POOL}.conf').exists(), 'settings stay until a purge')
-dpkg('--purge', 'python3-tslab', 'libtslab-dev', 'tslab', 'libtslab0')
+expect('tslab' not in sh('php', '-m'), 'PHP goes on without the extension')
+dpkg('--purge', 'php-tslab', 'python3-tslab', 'libtslab-dev', 'tslab', 'libtslab0')
 expect(not LINK.is_symlink(), 'no link to a unit is left')
 left = set(traces().split()) - set(before.split())
 expect(not left, f'left after the purge: {left}')
