@@ -395,11 +395,8 @@ static int begin_cell(struct tslab_map *map, ShmMapKey *key, const void *bytes, 
         return 0;
 }
 
-_public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta,
-                           int64_t initial, uint32_t ttl_ms, int64_t *ret_value) {
-        const ShmMapAdd add = {
-                .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT
-        };
+static int add_to_counter(struct tslab_map *map, const void *key, size_t key_size, const ShmMapAdd *add,
+                          int64_t *ret_value) {
         MapRetry retry = {};
         ThreadState *thread;
         int64_t value;
@@ -410,12 +407,43 @@ _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_si
                 r = begin_cell(map, &k, key, key_size, &thread);
                 if (r)
                         return r;
-                r = shm_map_add(&thread->actor, &map->trie, &k, &add, &value);
+                r = shm_map_add(&thread->actor, &map->trie, &k, add, &value);
                 map_end_change(map, thread);
         } while (map_make_room(map, r, &retry));
         if (r == 0 && ret_value)
                 *ret_value = value;
         return r;
+}
+
+_public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta,
+                           int64_t initial, uint32_t ttl_ms, int64_t *ret_value) {
+        const ShmMapAdd add = {
+                .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT
+        };
+
+        return add_to_counter(map, key, key_size, &add, ret_value);
+}
+
+_public_ int tslab_map_add_with(struct tslab_map *map, const void *key, size_t key_size, int64_t value,
+                                const struct tslab_map_add_options *options, int64_t *ret_value) {
+        static const ShmMapAddMode modes[] = {
+                [TSLAB_MAP_ADD] = SHM_MAP_ADD,
+                [TSLAB_MAP_ADD_WRAP] = SHM_MAP_ADD_WRAP,
+                [TSLAB_MAP_ADD_SET] = SHM_MAP_ADD_SET,
+        };
+        struct tslab_map_add_options o = {};
+
+        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_ADD_SET)
+                return -EINVAL;
+        return add_to_counter(map, key, key_size,
+                              &(ShmMapAdd){
+                                      .delta = value,
+                                      .initial = o.initial,
+                                      .mode = modes[o.mode],
+                                      .ttl_ms = o.ttl_ms,
+                                      .epoch = SHM_EPOCH_CURRENT,
+                              },
+                              ret_value);
 }
 
 _public_ int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64_t delta,

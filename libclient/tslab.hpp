@@ -44,9 +44,10 @@
 namespace tslab_cxx {
 
 class error : public std::system_error {
-    public:
+      public:
         explicit error(int number, const std::string &what = "tslab")
-            : std::system_error(number, std::generic_category(), what) {}
+            : std::system_error(number, std::generic_category(), what) {
+        }
 };
 
 /* Returns the result of a call if it is no error. `name`: of what it was called for, such as a pool or a map. */
@@ -54,7 +55,8 @@ template <typename Result> Result check(Result result, const char *call, std::st
         if (result == -ENOMEM)
                 throw std::bad_alloc();
         if (result < 0)
-                throw error(static_cast<int>(-result), name.empty() ? call : call + (" of '" + std::string(name) + "'"));
+                throw error(static_cast<int>(-result),
+                            name.empty() ? call : call + (" of '" + std::string(name) + "'"));
         return result;
 }
 
@@ -70,22 +72,31 @@ inline const char *c_name(const std::string &name, const char *call) {
  * frees the object. A handle may be stored in the pool. A default one names nothing.
  */
 template <typename T> class handle {
-    public:
+      public:
         handle() = default;
-        explicit handle(tslab_handle raw) noexcept : raw_(raw) {}
+        explicit handle(tslab_handle raw) noexcept : raw_(raw) {
+        }
 
-        tslab_handle raw() const noexcept { return raw_; }
-        explicit operator bool() const noexcept { return raw_ != 0; }
-        friend bool operator==(handle a, handle b) noexcept { return a.raw_ == b.raw_; }
-        friend bool operator!=(handle a, handle b) noexcept { return a.raw_ != b.raw_; }
+        tslab_handle raw() const noexcept {
+                return raw_;
+        }
+        explicit operator bool() const noexcept {
+                return raw_ != 0;
+        }
+        friend bool operator==(handle a, handle b) noexcept {
+                return a.raw_ == b.raw_;
+        }
+        friend bool operator!=(handle a, handle b) noexcept {
+                return a.raw_ != b.raw_;
+        }
 
-    private:
+      private:
         tslab_handle raw_ = 0;
 };
 
 /* An open pool, closed with its owner. Moved from, or after close(), it is empty and must not be used. */
 class pool {
-    public:
+      public:
         /* As tslab_open(). */
         static pool open(const char *name = nullptr, const tslab_options *options = nullptr) {
                 tslab *raw;
@@ -103,20 +114,30 @@ class pool {
         }
 
         /* Takes over a pool that tslab_open() or tslab_create() made. */
-        explicit pool(tslab *raw) noexcept : raw_(raw) {}
-        pool(pool &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+        explicit pool(tslab *raw) noexcept : raw_(raw) {
+        }
+        pool(pool &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {
+        }
         pool &operator=(pool &&other) noexcept {
                 pool(std::move(other)).swap(*this);
                 return *this;
         }
         pool(const pool &) = delete;
         pool &operator=(const pool &) = delete;
-        ~pool() { close(); }
+        ~pool() {
+                close();
+        }
 
-        void swap(pool &other) noexcept { std::swap(raw_, other.raw_); }
-        void close() noexcept { raw_ = tslab_close(raw_); }
+        void swap(pool &other) noexcept {
+                std::swap(raw_, other.raw_);
+        }
+        void close() noexcept {
+                raw_ = tslab_close(raw_);
+        }
         /* For the calls of <tslab.h>; stays owned. */
-        tslab *raw() const noexcept { return raw_; }
+        tslab *raw() const noexcept {
+                return raw_;
+        }
 
         /*
          * Makes a new T in an epoch. Other processes see its bytes: these must mean the same there, and only
@@ -146,7 +167,9 @@ class pool {
         }
 
         /* Returns the object, which is good until somebody frees it. Throws ESTALE if it is gone. */
-        template <typename T> T &get(handle<T> h) const { return *static_cast<T *>(address(h)); }
+        template <typename T> T &get(handle<T> h) const {
+                return *static_cast<T *>(address(h));
+        }
 
         /* Returns nullptr if the object is gone, or too small to be a T. */
         template <typename T> T *find(handle<T> h) const noexcept {
@@ -188,8 +211,7 @@ class pool {
         }
 
         /* Sets a root if it is `expected` (empty: absent). Returns whether it was. */
-        template <typename T>
-        bool set_root(const std::string &name, handle<T> expected, handle<T> h) {
+        template <typename T> bool set_root(const std::string &name, handle<T> expected, handle<T> h) {
                 int r = tslab_root_set(raw_, c_name(name, "tslab_root_set"), expected.raw(), h.raw());
 
                 return r != -EAGAIN && check(r, "tslab_root_set", name) == 0;
@@ -230,7 +252,7 @@ class pool {
                 check(tslab_epoch_close(raw_, epoch, revoke ? TSLAB_CLOSE_REVOKE : 0), "tslab_epoch_close");
         }
 
-    private:
+      private:
         template <typename T> void *address(handle<T> h) const {
                 void *object;
                 size_t size;
@@ -256,12 +278,13 @@ class pool {
  * from `upstream`, which is memory of this process alone. Without one such a block is refused: error(E2BIG).
  */
 class memory_resource : public std::pmr::memory_resource {
-    public:
+      public:
         explicit memory_resource(pool &pool, uint32_t epoch = TSLAB_EPOCH_CURRENT,
                                  std::pmr::memory_resource *upstream = nullptr) noexcept
-            : pool_(pool.raw()), epoch_(epoch), upstream_(upstream) {}
+            : pool_(pool.raw()), epoch_(epoch), upstream_(upstream) {
+        }
 
-    private:
+      private:
         /* The size of a block alone must tell whether it is the pool's or upstream's. */
         bool is_ours(size_t size, size_t alignment) const noexcept {
                 return alignment <= 16 && size <= size_max_;
@@ -320,31 +343,41 @@ struct map_claim {
  * means none. Lifetimes are whole milliseconds, to which the caller rounds, and at most 49 days.
  */
 class map {
-    public:
+      public:
         using milliseconds = std::chrono::milliseconds;
         static constexpr milliseconds no_end{ TSLAB_MAP_TTL_NONE };
 
         map(const pool &pool, const std::string &name, const tslab_map_options *options = nullptr)
             : name_(name) {
-                checked(tslab_map_open(&raw_, pool.raw(), c_name(name, "tslab_map_open"), options), "tslab_map_open");
+                checked(tslab_map_open(&raw_, pool.raw(), c_name(name, "tslab_map_open"), options),
+                        "tslab_map_open");
         }
-        map(map &&other) noexcept : name_(std::move(other.name_)), raw_(std::exchange(other.raw_, nullptr)) {}
+        map(map &&other) noexcept : name_(std::move(other.name_)), raw_(std::exchange(other.raw_, nullptr)) {
+        }
         map &operator=(map &&other) noexcept {
                 map(std::move(other)).swap(*this);
                 return *this;
         }
         map(const map &) = delete;
         map &operator=(const map &) = delete;
-        ~map() { close(); }
+        ~map() {
+                close();
+        }
 
         void swap(map &other) noexcept {
                 name_.swap(other.name_);
                 std::swap(raw_, other.raw_);
         }
-        void close() noexcept { raw_ = tslab_map_close(raw_); }
+        void close() noexcept {
+                raw_ = tslab_map_close(raw_);
+        }
         /* For the calls of <tslab_map.h>; stays owned. */
-        tslab_map *raw() const noexcept { return raw_; }
-        size_t size_max() const noexcept { return tslab_map_size_max(raw_); }
+        tslab_map *raw() const noexcept {
+                return raw_;
+        }
+        size_t size_max() const noexcept {
+                return tslab_map_size_max(raw_);
+        }
 
         /* Returns the value, or nothing if the key is absent. */
         std::optional<std::string> get(std::string_view key) const {
@@ -455,6 +488,17 @@ class map {
                 return sum;
         }
 
+        /* Sets the counter in place, where add_at() goes on to find it. */
+        void set_counter(std::string_view key, int64_t value, milliseconds ttl = {}) {
+                tslab_map_add_options options = {};
+
+                options.size = sizeof(options);
+                options.mode = TSLAB_MAP_ADD_SET;
+                options.ttl_ms = ttl_of(ttl);
+                checked(tslab_map_add_with(raw_, key.data(), key.size(), value, &options, nullptr),
+                        "tslab_map_add_with");
+        }
+
         /* As tslab_map_add_at(): adds to the counter of this version. Returns nothing if that counter is gone. */
         std::optional<int64_t> add_at(tslab_handle counter, int64_t delta = 1) {
                 int64_t sum;
@@ -491,8 +535,9 @@ class map {
 
         /* Waits until a claim has ended. Returns false if the time is over, or if a signal handler ran. */
         bool wait(std::string_view key, const map_claim &claim, milliseconds timeout) const {
-                int r = tslab_map_wait(raw_, key.data(), key.size(), claim.version,
-                                       static_cast<uint32_t>(std::clamp(timeout, milliseconds(0), longest_wait).count()));
+                int r = tslab_map_wait(
+                        raw_, key.data(), key.size(), claim.version,
+                        static_cast<uint32_t>(std::clamp(timeout, milliseconds(0), longest_wait).count()));
 
                 return r != -ETIMEDOUT && r != -EINTR && checked(r, "tslab_map_wait") == 0;
         }
@@ -506,7 +551,8 @@ class map {
         template <typename Compute>
         std::string get_or_compute(std::string_view key, Compute &&compute, milliseconds ttl = {},
                                    milliseconds timeout = std::chrono::seconds(10)) {
-                auto deadline = std::chrono::steady_clock::now() + std::clamp(timeout, milliseconds(0), longest_wait);
+                auto deadline =
+                        std::chrono::steady_clock::now() + std::clamp(timeout, milliseconds(0), longest_wait);
 
                 for (;;) {
                         std::optional<map_entry> found = find(key, true);
@@ -560,18 +606,22 @@ class map {
                 return static_cast<size_t>(checked(tslab_map_expire(raw_, epoch), "tslab_map_expire"));
         }
         /* Deletes all entries, and with them claims and stale values. Returns how many entries there were. */
-        size_t clear() { return expire(TSLAB_MAP_EPOCH_ALL); }
-        size_t count() const { return static_cast<size_t>(checked(tslab_map_count(raw_), "tslab_map_count")); }
+        size_t clear() {
+                return expire(TSLAB_MAP_EPOCH_ALL);
+        }
+        size_t count() const {
+                return static_cast<size_t>(checked(tslab_map_count(raw_), "tslab_map_count"));
+        }
 
         struct tslab_map_statistics statistics() const {
-                struct tslab_map_statistics statistics{};
+                struct tslab_map_statistics statistics {};
 
                 statistics.size = sizeof(statistics);
                 checked(tslab_map_statistics(raw_, &statistics), "tslab_map_statistics");
                 return statistics;
         }
 
-    private:
+      private:
         static constexpr milliseconds longest_wait{ UINT32_MAX };
         static constexpr size_t longest_value = size_t{ 16 } << 20;
         static constexpr size_t first_room = 8192; /* more than a key takes */

@@ -382,16 +382,45 @@ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uin
 /*
  * Adds to a counter, in place: an entry whose value is an int64_t in the machine's byte order, as tslab_map_get()
  * copies it. If the key is absent, the call puts a counter there, in the current epoch, as if it had been `initial`. If
- * a process is killed in this call, the add was done or not. *ret_value (may be NULL) is the sum, modulo 2^64.
+ * a process is killed in this call, the add was done or not. *ret_value (may be NULL) is the sum.
  *
  * `ttl_ms` is the lifetime of a counter that the call puts; that of one that is there stays as it is. The version of a
  * counter stays, too: it names the counter and not its value.
  *
  * -EINVAL      the value is no counter, but was put
+ * -EOVERFLOW   the sum is beyond what an int64_t holds; the counter is as it was
  * and the errors of tslab_map_put()
  */
 int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
                   uint32_t ttl_ms, int64_t *ret_value);
+
+/* tslab_map_add_options.mode */
+enum tslab_map_add_mode {
+        TSLAB_MAP_ADD = 0,
+        TSLAB_MAP_ADD_WRAP = 1, /* sums are modulo 2^64, and never -EOVERFLOW */
+        TSLAB_MAP_ADD_SET = 2, /* `value` takes the place of the counter's value */
+};
+
+/*
+ * struct tslab_map_add_options options = { .size = sizeof(options), .mode = TSLAB_MAP_ADD_SET };
+ */
+struct tslab_map_add_options {
+        size_t size; /* size of this struct, as the program knows it */
+        uint32_t mode;
+        uint32_t ttl_ms; /* lifetime of a counter that the call puts */
+        int64_t initial;
+};
+
+/*
+ * Adds `value` to a counter as tslab_map_add() does, modulo 2^64, or sets the counter to it, as the options say; NULL:
+ * as tslab_map_add() without an initial value. A counter that is set keeps its version and lifetime, so that
+ * tslab_map_add_at() goes on; the adds of others come before it or after it.
+ *
+ * -EINVAL      options are out of range, or of a later version
+ * and the errors of tslab_map_add()
+ */
+int tslab_map_add_with(struct tslab_map *map, const void *key, size_t key_size, int64_t value,
+                       const struct tslab_map_add_options *options, int64_t *ret_value);
 
 /*
  * Adds as tslab_map_add() does, to the counter that has this version (tslab_map_get()), without looking up its
@@ -401,6 +430,7 @@ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64
  *
  * -ESTALE      the counter was deleted, replaced or revoked, or its time is over
  * -EINVAL      that is no counter of this map
+ * -EOVERFLOW   as tslab_map_add()
  * -EROFS, -EBADF and the attach errors
  */
 int tslab_map_add_at(struct tslab_map *map, tslab_handle counter, int64_t delta, int64_t *ret_value);

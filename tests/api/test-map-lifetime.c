@@ -330,6 +330,29 @@ static void test_map_add(void **state) {
         tslab_map_close(map);
 }
 
+static void test_map_add_with(void **state) {
+        struct tslab_map_add_options set = { .size = sizeof(set), .mode = TSLAB_MAP_ADD_SET };
+        struct tslab_map *map;
+        int64_t value;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_put(map, "b", 1, "12345678", 8, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_map_add_with(map, "b", 1, 1, &set, &value), -EINVAL);
+        assert_int_equal(tslab_map_add_with(map, "a", 1, INT64_MAX, &set, &value), 0);
+        assert_true(value == INT64_MAX);
+        assert_int_equal(tslab_map_add(map, "a", 1, 1, 0, 0, &value), -EOVERFLOW);
+        assert_int_equal(tslab_map_add_with(map, "a", 1, 1, NULL, NULL), -EOVERFLOW);
+        set.mode = TSLAB_MAP_ADD_WRAP;
+        assert_int_equal(tslab_map_add_with(map, "a", 1, 1, &set, &value), 0);
+        assert_true(value == INT64_MIN);
+        set.mode = TSLAB_MAP_ADD_SET + 1;
+        assert_int_equal(tslab_map_add_with(map, "a", 1, 1, &set, &value), -EINVAL);
+        set.mode = TSLAB_MAP_ADD;
+        set.size = 0;
+        assert_int_equal(tslab_map_add_with(map, "a", 1, 1, &set, &value), -EINVAL);
+        tslab_map_close(map);
+}
+
 static void test_map_add_at(void **state) {
         struct tslab_map *map, *other;
         tslab_handle version, plain, bucket;
@@ -639,6 +662,7 @@ int main(void) {
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_with_options, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_add_with, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_again, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_at, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_at_end, map_pool_setup, map_pool_teardown),

@@ -5,6 +5,7 @@
  *
  * A request is flat JSON whose texts are hexadecimal or plain words, so that a member is found by its quoted name.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -150,8 +151,8 @@ static Opened *find_map(const char *name) {
 }
 
 static int open_map(const char *request) {
-        char *name = word(request, "name"), *evict = word(request, "evict");
-        Opened *opened = find_map(word(request, "map"));
+        char *name = word(request, "name"), *evict = word(request, "evict"), *map = word(request, "map");
+        Opened *opened = find_map(map);
         struct tslab_map_options options = {
                 .size = sizeof(options),
                 .ttl_ms = (uint32_t) number(request, "ttl_ms", 0),
@@ -164,20 +165,23 @@ static int open_map(const char *request) {
 
         if (!pool) {
                 r = tslab_open(&pool, arg_socket, NULL);
-                if (r)
-                        return r;
+                assert(r == 0);
         }
         tslab_map_close(opened->map);
-        opened->name = word(request, "map");
         r = tslab_map_open(&opened->map, pool, name, &options);
+        free(opened->name);
+        opened->name = map;
         free(name);
         free(evict);
         return r;
 }
 
 static int close_pool(void) {
-        for (size_t i = 0; i < N_MAPS; i++)
+        for (size_t i = 0; i < N_MAPS; i++) {
                 maps[i].map = tslab_map_close(maps[i].map);
+                free(maps[i].name);
+                maps[i].name = NULL;
+        }
         pool = tslab_close(pool);
         return 0;
 }
@@ -226,6 +230,17 @@ static void add(struct tslab_map *map, const char *request, const Bytes *key) {
                 reply_error(r);
         else
                 printf("{\"ok\": \"%" PRId64 "\"}\n", sum);
+}
+
+static int set_counter(struct tslab_map *map, const char *request, const Bytes *key) {
+        struct tslab_map_add_options options = {
+                .size = sizeof(options),
+                .mode = TSLAB_MAP_ADD_SET,
+                .ttl_ms = (uint32_t) number(request, "ttl_ms", 0),
+        };
+
+        return tslab_map_add_with(map, key->data, key->size, (int64_t) number(request, "number", 0), &options,
+                                  NULL);
 }
 
 static void limit(struct tslab_map *map, const char *request, const Bytes *key) {
@@ -338,6 +353,8 @@ static void answer_in(struct tslab_map *map, const char *call, const char *reque
                 reply(tslab_map_delete(map, k, n));
         else if (strcmp(call, "add") == 0)
                 add(map, request, &key);
+        else if (strcmp(call, "set_counter") == 0)
+                reply(set_counter(map, request, &key));
         else if (strcmp(call, "limit") == 0)
                 limit(map, request, &key);
         else if (strcmp(call, "claim") == 0) {

@@ -85,6 +85,9 @@ class Actor:
     def add(self, r):
         return str(self.maps[r['map']].add(r['key'], int(r['delta']), int(r.get('initial', 0)), seconds(r.get('ttl_ms'))))
 
+    def set_counter(self, r):
+        self.maps[r['map']].set_counter(r['key'], int(r['number']), seconds(r.get('ttl_ms')))
+
     def limit(self, r):
         wait = self.maps[r['map']].limit(r['key'], r['per_second'], r['burst'], r['cost'])
         return 0 if wait is None else wait * 1000

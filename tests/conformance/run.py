@@ -24,7 +24,7 @@ import daemon  # noqa: E402
 CASES_A_POOL = 40           # a map takes one of the 64 roots of its pool for good
 BYTES = 'key', 'value'
 LISTS = 'keys', 'values'
-NUMBERS = 'version', 'delta', 'initial'         # numbers of 64 bits: decimal text, as JSON's numbers are doubles to many
+NUMBERS = 'version', 'delta', 'initial', 'number'         # numbers of 64 bits: decimal text, as JSON's numbers are doubles to many
 DRIVEN = {'kill', 'waits', 'end'}               # steps that the driver takes itself
 
 Case = collections.namedtuple('Case', 'name options steps')

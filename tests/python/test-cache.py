@@ -181,6 +181,16 @@ class Alone(unittest.TestCase):
         self.assertEqual(self.cache.get('n'), -4)
         self.assertEqual(self.cache.incr('m', 2, initial=40), 42)
 
+    def test_incr_out_of_range(self):
+        self.cache.incr('n', 2 ** 63 - 1)
+        with self.assertRaises(tslab.CounterRangeError) as caught:
+            self.cache.incr('n')
+        self.assertIsInstance(caught.exception, OverflowError)
+        self.assertEqual(self.cache.get('n'), 2 ** 63 - 1)
+        self.assertRaises(OverflowError, self.cache.incr, 'm', 2 ** 63)
+        self.cache.map.set_counter('n', -5)
+        self.assertEqual((self.cache.incr('n'), self.cache.map.set_counter('new', 7), self.cache.get('new')), (-4, None, 7))
+
     def test_incr_of_a_number_that_was_set(self):
         self.cache.set('n', 5, ttl=1000)
         self.assertEqual(self.cache.incr('n', 3), 8)

@@ -184,6 +184,7 @@ class Growth(unittest.TestCase):
         self.repeat('touch and ttl', lambda: (m.touch(KEY, 1000), m.ttl(KEY)))
         self.repeat('put and get much', lambda: (m.put(b'much', bytes(10000)), m.get(b'much')))
         self.repeat('add', lambda: m.add(b'counter', ttl=1000))
+        self.repeat('set_counter', lambda: m.set_counter(b'counter', 7))
         self.repeat('limit', lambda: m.limit(b'bucket', 1, 1000000000))     # which is not full again meanwhile
         self.repeat('statistics', m.stats)
         self.repeat('get_stale', lambda: m.get_stale(KEY))

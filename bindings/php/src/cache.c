@@ -119,11 +119,12 @@ static bool swap_number(zval *value, zend_long by, zend_long to) {
 
 static int add_by(TslabMap *map, zend_string *key, zend_long delta, zend_long initial, uint32_t ttl_ms,
                   bool (*change)(zval *value, zend_long by, zend_long to), zval *ret) {
+        uint32_t mode = change == step_number ? TSLAB_MAP_ADD_WRAP : TSLAB_MAP_ADD;
         zend_long sum;
         int r;
 
         for (;;) {
-                r = php_tslab_map_increment(map, key, delta, initial, ttl_ms, &sum);
+                r = php_tslab_map_increment(map, key, delta, initial, mode, ttl_ms, &sum);
                 if (r == 0)
                         ZVAL_LONG(ret, sum);
                 if (r != -EINVAL)

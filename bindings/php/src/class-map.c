@@ -216,7 +216,7 @@ ZEND_METHOD(Tslab_Map, add) {
         MAP_OR_RETURN(map);
         if (php_tslab_read_ttl(ttl, ttl_is_null, 4, &ttl_ms) < 0)
                 RETURN_THROWS();
-        r = php_tslab_map_increment(map, key, delta, initial, ttl_ms, &sum);
+        r = php_tslab_map_increment(map, key, delta, initial, TSLAB_MAP_ADD, ttl_ms, &sum);
         if (r < 0) {
                 map_throw(map, r);
                 RETURN_THROWS();

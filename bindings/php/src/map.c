@@ -106,13 +106,15 @@ int php_tslab_map_remove(TslabMap *map, zend_string *key, tslab_handle version) 
 }
 
 int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
-                            uint32_t ttl_ms, zend_long *ret_value) {
+                            uint32_t mode, uint32_t ttl_ms, zend_long *ret_value) {
+        const struct tslab_map_add_options options = {
+                .size = sizeof(options), .mode = mode, .ttl_ms = ttl_ms, .initial = initial
+        };
         struct tslab_map *live;
         int64_t sum = 0;
         int r;
 
-        WITH_MAP(map, live, r,
-                 tslab_map_add(live, ZSTR_VAL(key), ZSTR_LEN(key), delta, initial, ttl_ms, &sum));
+        WITH_MAP(map, live, r, tslab_map_add_with(live, ZSTR_VAL(key), ZSTR_LEN(key), delta, &options, &sum));
         if (r >= 0)
                 *ret_value = sum;
         return r;

@@ -17,8 +17,9 @@ from tslab._native import ffi as _ffi
 from tslab._native import lib as _lib
 from tslab.cache import Cache
 from tslab.domain import Domain
-from tslab.errors import (BusyError, ChangedError, ClosedError, DaemonError, EngineError, EpochClosedError, Error,
-                          FullError, LockLostError, NotFoundError, ReadOnlyError, ReplacedError, StaleError, TooLargeError)
+from tslab.errors import (BusyError, ChangedError, ClosedError, CounterRangeError, DaemonError, EngineError,
+                          EpochClosedError, Error, FullError, LockLostError, NotFoundError, ReadOnlyError, ReplacedError,
+                          StaleError, TooLargeError)
 from tslab.map import Entry, Map
 from tslab.near import NearCache
 from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004
@@ -27,8 +28,8 @@ from tslab.stats import Count, MapStats, Stats, ThreadStats
 
 __version__ = _ffi.string(_lib.tslab_version()).decode()
 
-__all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError', 'Count', 'DaemonError', 'Domain',
-           'EngineError', 'Entry', 'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NearCache',
+__all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError', 'Count', 'CounterRangeError', 'DaemonError',
+           'Domain', 'EngineError', 'Entry', 'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NearCache',
            'NotFoundError', 'Pool', 'ReadOnlyError', 'ReplacedError', 'SessionStore', 'StaleError', 'Stats',
            'ThreadStats', 'TooLargeError', 'create', 'open']
 

@@ -35,6 +35,10 @@ class ChangedError(Error):
     """Somebody else changed it meanwhile."""
 
 
+class CounterRangeError(Error, OverflowError):
+    """The sum is beyond 64 bits; the counter is as it was."""
+
+
 class LockLostError(ChangedError):
     """A lock was lost before it was released: its `ttl` was over, or the cache was cleared. Another may have it."""
 
@@ -89,6 +93,7 @@ _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.EUSERS: (Error, 'all records of threads, or all entries for processes, are taken'),
     errno.EDQUOT: (Error, 'this user has nearly all records, entries or connections'),
     errno.EREMOTE: (Error, 'the daemon is of another pid namespace'),
+    errno.EOVERFLOW: (CounterRangeError, 'the sum is beyond 64 bits'),
     errno.EDEADLK: (Error, 'this thread has the claim, and would wait for itself'),
     errno.EIDRM: (Error, 'the index of all maps was revoked: open the map anew'),
     errno.EPROTONOSUPPORT: (Error, 'the pool is of another version or build: use one version, and restart after an upgrade'),

@@ -327,10 +327,17 @@ class Map(MutableMapping[bytes, bytes]):
 
     def add(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[Lifetime] = None) -> int:
         """Adds to a counter and returns the sum. An absent key counts as `initial`; `ttl` is the lifetime of a counter
-        that this call makes. Error with EINVAL: the value was put. get() returns a counter as 8 bytes."""
+        that this call makes. get() returns a counter as 8 bytes. CounterRangeError: the sum is beyond 64 bits, and the
+        counter is as it was; Error with EINVAL: the value was put."""
         key, value = encoded(key), ffi.new('int64_t *')
         check(lib.tslab_map_add(self._map, key, len(key), delta, initial, ttl_ms(ttl), value), 'adding to a key')
         return int(value[0])
+
+    def set_counter(self, key: Key, value: int, ttl: Optional[Lifetime] = None) -> None:
+        """Sets a counter in place: adds of others come before it or after it. `ttl` as for add()."""
+        key, options = encoded(key), new('tslab_map_add_options')
+        options.mode, options.ttl_ms = lib.TSLAB_MAP_ADD_SET, ttl_ms(ttl)
+        check(lib.tslab_map_add_with(self._map, key, len(key), value, options, ffi.NULL), 'setting a counter')
 
     def limit(self, key: Key, per_second: float, burst: int, cost: int = 1) -> Optional[float]:
         """Takes tokens from the key's bucket, which gets so many a second and holds up to `burst`. Returns None, or if

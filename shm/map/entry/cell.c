@@ -184,15 +184,30 @@ static int put_counter(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         return put_cell(actor, trie, key, put, value);
 }
 
-/* False: the leaf is no more. */
-static inline bool add_to_cell(ShmActor *actor, const ShmTrie *trie, Cell cell, uint64_t value,
-                               uint64_t delta, uint64_t *ret) {
+/* False: the sum is out of range. */
+static inline bool add_to_value(const ShmMapAdd *add, int64_t value, uint64_t *ret) {
+        int64_t sum;
+
+        if (__builtin_expect(add->mode == SHM_MAP_ADD_SET, 0)) {
+                *ret = (uint64_t) add->delta;
+                return true;
+        }
+        if (__builtin_expect(__builtin_add_overflow(value, add->delta, &sum), 0) && add->mode == SHM_MAP_ADD)
+                return false;
+        *ret = (uint64_t) sum;
+        return true;
+}
+
+/* -EEXIST: the leaf is no more; -EOVERFLOW. */
+static inline int add_to_cell(ShmActor *actor, const ShmTrie *trie, Cell cell, uint64_t value,
+                              const ShmMapAdd *add, uint64_t *ret) {
         do {
-                *ret = value + delta;
+                if (!add_to_value(add, (int64_t) value, ret))
+                        return -EOVERFLOW;
                 if (change_cell(actor, cell, value, *ret))
-                        return true;
+                        return 0;
         } while (load_in_turn(actor, trie, cell, &value));
-        return false;
+        return -EEXIST;
 }
 
 int shm_map_add(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmMapAdd *add, int64_t *ret) {
@@ -202,12 +217,11 @@ int shm_map_add(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const ShmM
 
         do {
                 r = find_cell(actor, trie, key, SHM_LEAF_CELL, &cell, &value);
-                if (r == -ENOENT) {
-                        next = (uint64_t) add->initial + (uint64_t) add->delta;
-                        r = put_counter(actor, trie, key, add, next);
-                } else if (r == 0) {
-                        r = add_to_cell(actor, trie, cell, value, (uint64_t) add->delta, &next) ? 0 : -EEXIST;
-                }
+                if (r == -ENOENT)
+                        r = add_to_value(add, add->initial, &next) ? put_counter(actor, trie, key, add, next)
+                                                                   : -EOVERFLOW;
+                else if (r == 0)
+                        r = add_to_cell(actor, trie, cell, value, add, &next);
         } while (r == -EEXIST);
         if (r == 0)
                 *ret = (int64_t) next;
@@ -220,10 +234,12 @@ static bool is_counter_of(const ShmTrie *trie, const ShmMapView *view) {
 }
 
 /* SHM_TRIE_E_CHANGED: the counter has another end by now. */
-static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, uint64_t delta, uint64_t *ret) {
+static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, uint64_t *ret) {
+        const ShmMapAdd add = { .delta = delta };
         ShmMapView view;
         uint64_t value;
         Cell at;
+        int r;
 
         if (shm_map_view(trie->arena, cell, &view) != 0)
                 return -ESTALE;
@@ -234,7 +250,8 @@ static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, uint
                 return -ESTALE;
         if (shm_map_is_over(trie, &view))
                 return shm_map_settle_end(&view) ? -ESTALE : SHM_TRIE_E_CHANGED;
-        return add_to_cell(actor, trie, at, value, delta, ret) ? 0 : -ESTALE;
+        r = add_to_cell(actor, trie, at, value, &add, ret);
+        return r == -EEXIST ? -ESTALE : r;
 }
 
 int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t delta, int64_t *ret) {
@@ -242,7 +259,7 @@ int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t 
         int r;
 
         do {
-                r = add_at_once(actor, trie, cell, (uint64_t) delta, &next);
+                r = add_at_once(actor, trie, cell, delta, &next);
         } while (r == SHM_TRIE_E_CHANGED);
         if (r)
                 return r;

@@ -211,6 +211,49 @@ static void post_add_add_there(unsigned dead) {
                 model_fail("the sum is %ld", (long) sum);
 }
 
+static void t1_set(void) {
+        const ShmMapAdd set = { .delta = 50, .mode = SHM_MAP_ADD_SET };
+        ShmMapKey key = map_key(0);
+        int64_t value = 0;
+        int r = shm_map_add(world_actor(1), &map_tries[1], &key, &set, &value);
+
+        world.results[1] = r ?: (int) value;
+}
+
+/* The add was done before, and is gone; or after that. */
+static void post_add_set(unsigned dead) {
+        int64_t value = sum_of(0);
+        int sum = world.results[0];
+
+        map_repair(dead);
+        if (dead == 0 && !(sum == 6 && value == 50) && !(sum == 51 && value == 51))
+                model_fail("add %d, it is %ld", sum, (long) value);
+        if (!(dead & 2) && world.results[1] != 50)
+                model_fail("set %d", world.results[1]);
+        if (value != 5 && value != 6 && value != 50 && value != 51)
+                model_fail("it is %ld", (long) value);
+}
+
+#define ROOM INT64_C(1) /* until the range of counters ends */
+
+static void pre_nearly_full(void) {
+        init();
+        (void) add_to(MODEL_ACTORS_MAX - 1, 0, INT64_MAX - ROOM);
+        map_ready(1);
+}
+
+/* Two adds of one, for which there is room once. */
+static void post_add_add_range(unsigned dead) {
+        int64_t value = sum_of(0);
+        int x = world.results[0], y = world.results[1];
+
+        map_repair(dead);
+        if (value != INT64_MAX && !(dead == 3 && value == INT64_MAX - ROOM))
+                model_fail("it is %ld", (long) value);
+        if (dead == 0 && (x == -EOVERFLOW) == (y == -EOVERFLOW))
+                model_fail("adds %d and %d", x, y);
+}
+
 /* Its time is over, when the other actor says so. */
 static void pre_end(void) {
         init();
@@ -433,6 +476,10 @@ static const ModelCase model_cases[] = {
           .post = post_add_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "add-turn-take", .pre = pre_counter, .actors = { t0_add, t1_turn_then_take },
           .post = post_add_turn_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-set", .pre = pre_counter, .actors = { t0_add, t1_set },
+          .post = post_add_set, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "add-add-range", .pre = pre_nearly_full, .actors = { t0_add, t1_add },
+          .post = post_add_add_range, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
         { .name = "take-take", .pre = pre_counter, .actors = { t0_take, t1_take },
           .post = post_take_take, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
         { .name = "get-take", .pre = pre_counter, .actors = { t0_get, t1_take },

@@ -86,6 +86,45 @@ static void test_add_other_kind(void **state) {
         assert_int_equal(add(f, &f->trie, "a", 1), 3);
 }
 
+static int add_by(Fixture *f, int64_t delta, int64_t initial, ShmMapAddMode mode, int64_t *ret) {
+        const ShmMapAdd a = { .delta = delta, .initial = initial, .mode = mode, .epoch = SHM_EPOCH_CURRENT };
+        ShmMapKey k = key_of("a");
+
+        return shm_map_add(&f->actor, &f->trie, &k, &a, ret);
+}
+
+/* A sum that is out of range changes nothing, and makes no counter. */
+static void test_add_out_of_range(void **state) {
+        Fixture *f = *state;
+        int64_t sum = 77;
+
+        assert_int_equal(add_by(f, INT64_MIN, -1, SHM_MAP_ADD, &sum), -EOVERFLOW);
+        assert_int_equal(add_by(f, 0, 0, SHM_MAP_ADD, &sum), 0);
+        assert_int_equal(add_by(f, INT64_MAX, 0, SHM_MAP_ADD, &sum), 0);
+        assert_true(sum == INT64_MAX);
+        assert_int_equal(add_by(f, 1, 0, SHM_MAP_ADD, &sum), -EOVERFLOW);
+        assert_int_equal(shm_map_add_at(&f->actor, &f->trie, f->actor.found.leaf, 1, &sum), -EOVERFLOW);
+        assert_int_equal(add_by(f, 0, 0, SHM_MAP_ADD, &sum), 0);
+        assert_true(sum == INT64_MAX);
+        assert_int_equal(add_by(f, 1, 0, SHM_MAP_ADD_WRAP, &sum), 0);
+        assert_true(sum == INT64_MIN);
+        assert_int_equal(add_by(f, -1, 0, SHM_MAP_ADD, &sum), -EOVERFLOW);
+}
+
+static void test_add_set(void **state) {
+        Fixture *f = *state;
+        uint64_t leaf;
+        int64_t sum;
+
+        assert_int_equal(add_by(f, 5, 9, SHM_MAP_ADD_SET, &sum), 0);
+        assert_int_equal(sum, 5);
+        assert_int_equal(add(f, &f->trie, "a", 2), 7);
+        leaf = f->actor.found.leaf;
+        assert_int_equal(add_by(f, INT64_MIN, INT64_MIN, SHM_MAP_ADD_SET, &sum), 0);
+        assert_int_equal(shm_map_add_at(&f->actor, &f->trie, leaf, 1, &sum), 0);
+        assert_true(sum == INT64_MIN + 1);
+}
+
 /* Where the counter was are a value, and another counter. */
 static void test_add_after_changes(void **state) {
         const ShmMapAdd a = { .delta = 1, .epoch = SHM_EPOCH_CURRENT };
@@ -221,6 +260,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_same_hash, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_map, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_out_of_range, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_add_set, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_after_changes, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_unhashed_each, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_after_pages_went, map_setup, map_teardown),
