@@ -80,23 +80,29 @@ static bool take_replies(Link *link) {
         return false;
 }
 
-/* Whether the connection is there still. */
-static bool read_input(Link *link) {
+/* Bytes that came; 0: none now; negative: the connection is no more, and a callback was told. */
+static ssize_t read_input(Link *link, const char *why_none) {
         char bytes[INPUT_SIZE], why[NEAR_WHY_SIZE] = "out of memory";
         ssize_t n;
 
         n = stream_read(link->stream, bytes, sizeof(bytes), why);
-        if (n == 0)
-                return true;
+        if (n == 0 && !why_none)
+                return 0;
         if (n > 0) {
                 link->n_bytes += (uint64_t) n;
                 if (link->n_bytes > ANSWER_MAX)
                         (void) snprintf(why, sizeof(why), "an answer of more than 256 MiB");
                 else if (redisReaderFeed(link->reader, bytes, (size_t) n) == REDIS_OK)
-                        return take_replies(link);
+                        return take_replies(link) ? n : -ECONNRESET;
         }
-        tell_gone(link, why);
-        return false;
+        tell_gone(link, n == 0 ? why_none : why);
+        return -ECONNRESET;
+}
+
+/* The server takes no more. It may have said why before: by an error, or by an alert of TLS. */
+static void take_last_words(Link *link, const char *why) {
+        while (read_input(link, why) > 0)
+                ;
 }
 
 /* Whether the connection is there still. */
@@ -106,7 +112,7 @@ static bool write_output(Link *link) {
 
         n = link->output_size ? stream_write(link->stream, link->output, link->output_size, why) : 0;
         if (n < 0) {
-                tell_gone(link, why);
+                take_last_words(link, why);
                 return false;
         }
         link->output_size -= (size_t) n;
@@ -149,7 +155,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
                 finish_connect(link);
         else if (!(revents & EPOLLOUT) || write_output(link))
                 if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                        (void) read_input(link);
+                        (void) read_input(link, NULL);
         return 0;
 }
 

@@ -16,6 +16,18 @@
 #define PAUSE_USEC_MIN (50 * USEC_PER_MS)
 #define PAUSE_USEC_MAX (10000 * USEC_PER_MS)
 
+/* The pool, and all that is in it. It may have to be waited for, or for permission to open it. */
+typedef struct Near {
+        const Options *options;
+        sd_event *event;
+        sd_event_source *open; /* the next attempt */
+        uint64_t pause_usec;
+        struct tslab *pool;
+        struct tslab_near *near;
+        Tracker *tracker;
+        char why[NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
+} Near;
+
 static int open_near(const Options *options, struct tslab **ret_pool, struct tslab_near **ret_near,
                      char *ret_why) {
         const struct tslab_options pool_options = { .size = sizeof(pool_options), .comm = "tslab-near" };
@@ -69,31 +81,6 @@ static int add_signals(sd_event *event) {
         return r;
 }
 
-static int open_loop(sd_event **ret_event) {
-        int r;
-
-        r = sd_event_default(ret_event);
-        if (r >= 0)
-                r = add_signals(*ret_event);
-        if (r >= 0)
-                r = status_open(*ret_event);
-        if (r < 0)
-                message(LOG_ERR, "cannot set up the event loop: %s", strerror(-r));
-        return r;
-}
-
-/* The pool, and all that is in it. It may have to be waited for, or for permission to open it. */
-typedef struct Near {
-        const Options *options;
-        sd_event *event;
-        sd_event_source *open; /* the next attempt */
-        uint64_t pause_usec;
-        struct tslab *pool;
-        struct tslab_near *near;
-        Tracker *tracker;
-        char why[NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
-} Near;
-
 /* An attempt that fails costs systemd nothing: restarts of the whole program would have no pause between them. */
 static int wait_for_pool(Near *near, int error, const char *why) {
         if (strcmp(why, near->why) != 0)
@@ -120,16 +107,31 @@ static int on_open(sd_event_source *source, uint64_t usec, void *userdata) {
         return r < 0 ? sd_event_exit(near->event, EXIT_FAILURE) : 0;
 }
 
+static int open_loop(Near *near) {
+        int r;
+
+        r = sd_event_default(&near->event);
+        if (r >= 0)
+                r = add_signals(near->event);
+        if (r >= 0)
+                r = status_open(near->event);
+        if (r >= 0)
+                r = sd_event_add_time_relative(near->event, &near->open, CLOCK_BOOTTIME, 0, 0, on_open, near);
+        if (r < 0)
+                message(LOG_ERR, "cannot set up the event loop: %s", strerror(-r));
+        return r;
+}
+
 static int run_near(const Options *options) {
         Near near = { .options = options, .pause_usec = PAUSE_USEC_MIN };
         int r;
 
-        r = open_loop(&near.event);
-        if (r >= 0)
-                r = sd_event_add_time_relative(near.event, &near.open, CLOCK_BOOTTIME, 0, 0, on_open, &near);
+        r = open_loop(&near);
         if (r >= 0) {
                 status_ready();
                 r = sd_event_loop(near.event);
+                if (r < 0) /* the loop opens files of its own when it first needs them */
+                        message(LOG_ERR, "the event loop failed: %s", strerror(-r));
         }
         (void) tracker_free(near.tracker);
         (void) tslab_near_close(near.near);

@@ -220,7 +220,7 @@ int stream_connect(Stream *stream, char *ret_why) {
 
         if (!stream->is_open && getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
                 error = errno;
-        if (error) {
+        if (error && error != ECONNRESET) { /* after a reset, the server's last words are read yet */
                 (void) snprintf(ret_why, NEAR_WHY_SIZE, "%s", strerror(error));
                 return -error;
         }

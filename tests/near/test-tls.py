@@ -17,6 +17,7 @@ import tslab  # noqa: E402
 from daemon import Daemon, free_port, wait_for  # noqa: E402
 from hosts import is_kept  # noqa: E402
 from servers import TSLAB_NEAR, Counted, Redis  # noqa: E402
+from stepper import CAN_STEP, Stepper, instructions  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
 
@@ -47,6 +48,13 @@ class TlsRedis(Redis):
         self.folder, self.tls_port = folder, free_port()
         super().__init__('--tls-port', str(self.tls_port), '--tls-cert-file', f'{folder}/{name}.pem', '--tls-key-file',
                          f'{folder}/{name}.key', '--tls-ca-cert-file', f'{folder}/ca.pem', *arguments)
+
+
+def is_open_to(port):
+    """Whether a connection to it is established."""
+    with open('/proc/net/tcp') as table:
+        rows = [row.split() for row in list(table)[1:]]
+    return any(remote.endswith(f':{port:04X}') and state == '01' for _, _, remote, state, *_ in rows)
 
 
 @unittest.skipUnless(shutil.which('openssl'), 'there is no openssl')
@@ -115,6 +123,24 @@ class TlsTest(unittest.TestCase):
         self.expect('certificate', url, *ours[:2])                       # the server wants one of the client
         self.expect('rediss://', f'127.0.0.1:{server.tls_port}')        # without TLS
         self.expect('not covered', f'rediss://127.0.0.1:{server.port}', *ours)      # a port without TLS
+
+    @unittest.skipUnless(CAN_STEP and shutil.which('objdump'), 'breakpoints are for x86-64, with binutils')
+    def test_an_alert_before_the_first_write(self):
+        """By TLS 1.3 a server refuses a client without a certificate when that believes to be connected."""
+        server = self.server()
+        address = min(a for a, name in instructions(TSLAB_NEAR).items() if name == 'stream_write')
+        near = subprocess.Popen(self.command(f'rediss://127.0.0.1:{server.tls_port}', *self.client_arguments()[:2]),
+                                stderr=subprocess.PIPE, text=True)
+        self.addCleanup(near.wait)
+        self.addCleanup(near.kill)
+        text = near.stderr.readline()
+        with Stepper(near, TSLAB_NEAR) as stepper:
+            stepper.plant([address])
+            self.assertIsNotNone(stepper.run(lambda: False))
+            wait_for(lambda: not is_open_to(server.tls_port))
+        near.terminate()
+        for line in (text + near.communicate()[1]).splitlines():
+            self.assertIn('certificate required; the server wants a certificate', line)
 
     def test_no_client_certificate(self):
         server = self.server('server', '--tls-auth-clients', 'no')

@@ -6,8 +6,10 @@ import itertools
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ import tslab  # noqa: E402
 from daemon import SECONDS, Daemon, free_port, wait_for  # noqa: E402
 from engine import Node  # noqa: E402
 from servers import TSLAB_NEAR, Counted, Near, Redis  # noqa: E402
+from stepper import CAN_STEP, Stepper, instructions  # noqa: E402
 
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 BOUND_MS = 400
@@ -100,6 +103,22 @@ class Deaf(Fake):
             connection.shutdown(socket.SHUT_RD)
             time.sleep(1)
             self.n_deaf += 1
+
+
+class Resetting(Fake):
+    """Says that it has too many clients, and resets the connection, whenever it is told to."""
+
+    def __init__(self):
+        self.come, self.go, self.gone = (threading.Semaphore(0) for _ in range(3))
+        super().__init__()
+
+    def talk(self, connection):
+        with connection:
+            self.come.release()
+            self.go.acquire()
+            connection.sendall(b'-ERR max number of clients reached\r\n')
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        self.gone.release()
 
 
 class Forgetful(Fake):
@@ -696,7 +715,8 @@ class CoverTest(TroubleFixture):
 
         def wait_status(begin):
             for _ in range(10):
-                if (text := notices.recv(4096).decode()).startswith('STATUS=' + begin):
+                text = notices.recv(4096).decode()
+                if any(line.startswith('STATUS=' + begin) for line in text.splitlines()):    # READY=1 may precede it
                     return
             self.fail(text)
 
@@ -845,6 +865,29 @@ class CoverTest(TroubleFixture):
                                    '--prefix=p:', '--check'], capture_output=True, text=True, check=False, timeout=SECONDS,
                                   preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
             self.assertEqual((limit, done.returncode in (0, 1, 127), bool(done.stderr)), (limit, True, True))
+
+    @unittest.skipUnless(CAN_STEP and shutil.which('objdump'), 'breakpoints are for x86-64, with binutils')
+    def test_the_last_words_of_a_server(self):
+        """They are read where the connection is reset before it is written to, or while it is made."""
+        addresses = {}
+        for address, name in instructions(TSLAB_NEAR).items():
+            addresses.setdefault(name, address)
+        for function in 'stream_connect', 'stream_write':
+            server = Resetting()
+            self.addCleanup(server.end)
+            near = self.near(server)
+            self.assertTrue(server.come.acquire(timeout=SECONDS))
+            with Stepper(near.process, TSLAB_NEAR) as stepper:
+                stepper.plant([addresses[function]])
+                server.go.release()
+                self.assertTrue(server.gone.acquire(timeout=SECONDS))
+                self.assertIsNotNone(stepper.run(lambda: False))
+                self.assertTrue(server.come.acquire(timeout=SECONDS))
+                server.go.release()
+                self.assertTrue(server.gone.acquire(timeout=SECONDS))
+            text = near.end()[1]
+            for line in text.splitlines():
+                self.assertIn('max number of clients reached; raise maxclients', line, function)
 
     def test_closed_streams(self):
         """No file of tslab-near gets the number of one: a server, or the loop, would receive its messages."""
