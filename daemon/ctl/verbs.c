@@ -176,6 +176,29 @@ static const Verb verbs[] = {
                 .run = verb_delete,
         },
         {
+                .name = "dump",
+                .operands = "FILE [MAP...]",
+                .summary = "Write maps into a file: values, lifetimes, counters, options",
+                .details =
+                        "All maps, unless some are named. Programs go on meanwhile. The file is there once\n"
+                        "it is whole, and only its owner can read it.",
+                .options = OPTION_POOL,
+                .n_args_min = 1,
+                .n_args_max = SIZE_MAX,
+                .run = verb_dump,
+        },
+        {
+                .name = "load",
+                .operands = "FILE [MAP...]",
+                .summary = "Put the maps of such a file into the pool",
+                .details = "A file that is cut off or damaged is refused as a whole. Keys that have a value\n"
+                           "keep it, and maps that are there their options.",
+                .options = OPTION_POOL,
+                .n_args_min = 1,
+                .n_args_max = SIZE_MAX,
+                .run = verb_load,
+        },
+        {
                 .name = "roots",
                 .operands = "",
                 .summary = "Show the named roots",

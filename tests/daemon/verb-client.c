@@ -13,6 +13,8 @@
  *      delete 0 N      deletes them
  *      damage KEY 1    writes over the word of an entry in two pieces that names the second
  *      mimic 0 N       gives the map N more roots, whose names differ in a control character
+ *      count KEY N     adds N to a counter of the same map
+ *      limit KEY N     takes a token from a bucket of N of the same map
  *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
  */
@@ -169,6 +171,16 @@ static int each_key(const Order *order, int (*act)(struct tslab_map *map, size_t
         return each_key_of(order, "values", TSLAB_MAP_EVICT_NEVER, act);
 }
 
+static int count_one(struct tslab_map *map, size_t key, const Order *order) {
+        return tslab_map_add(map, &order->size, sizeof(order->size), 1, 0, TSLAB_MAP_TTL_NONE, NULL);
+}
+
+static int limit_one(struct tslab_map *map, size_t key, const Order *order) {
+        return key > 0 ? 0
+                       : tslab_map_limit(map, &order->size, sizeof(order->size), 0.001, (uint32_t) order->n,
+                                         1, NULL);
+}
+
 static int in_lease(const Order *order) {
         uint32_t epoch;
         int r = tslab_epoch_lease(order->pool, "batch", &epoch);
@@ -212,6 +224,10 @@ static int do_line(struct tslab *pool, const char *line) {
                 return mimic_map(&order);
         if (!strcmp(word, "get"))
                 return each_key(&order, get_value);
+        if (!strcmp(word, "count"))
+                return each_key(&order, count_one);
+        if (!strcmp(word, "limit"))
+                return each_key(&order, limit_one);
         if (!strcmp(word, "lease"))
                 return in_lease(&order);
         if (!strcmp(word, "thread"))

@@ -8,7 +8,7 @@
 #include "daemon/ctl/base/connect.h"
 
 /* The answers are those of the pool's own errors; the rest is the system's. */
-static CtlExit complain_map(const Entries *entries, int error) {
+CtlExit entries_complain(const Entries *entries, int error) {
         switch (error) {
         case -ENOENT:
         case -EINVAL: /* no map can have that name */
@@ -37,13 +37,11 @@ static int open_pool(Entries *entries, const char *path, bool writes) {
         return tslab_open(&entries->pool, relative ?: path, &options);
 }
 
-CtlExit entries_open(Entries *entries, const char *map, bool writes) {
-        const struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
+CtlExit entries_open_pool(Entries *entries, bool writes) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         CtlExit exit_code;
         int r;
 
-        entries->name = map;
         exit_code = connection_open(&connection); /* it knows what to say where there is no daemon */
         if (exit_code)
                 return exit_code;
@@ -56,14 +54,31 @@ CtlExit entries_open(Entries *entries, const char *map, bool writes) {
                         "the memory of the pool is of another format than this tslabctl, %s, knows: use the "
                         "tslabctl of the build that its daemon is of",
                         tslab_version());
-        if (r < 0)
-                return complain("cannot open the pool: %s", strerror(-r));
-        r = tslab_map_open(&entries->map, entries->pool, map, &options);
-        return r < 0 ? complain_map(entries, r) : CTL_DONE;
+        return r < 0 ? complain("cannot open the pool: %s", strerror(-r)) : CTL_DONE;
+}
+
+CtlExit entries_open_map(Entries *entries, const char *map, const struct tslab_map_options *options) {
+        int r;
+
+        entries_close_map(entries);
+        entries->name = map;
+        r = tslab_map_open(&entries->map, entries->pool, map, options);
+        return r < 0 ? entries_complain(entries, r) : CTL_DONE;
+}
+
+CtlExit entries_open(Entries *entries, const char *map, bool writes) {
+        const struct tslab_map_options options = { .size = sizeof(options), .flags = TSLAB_MAP_EXISTING };
+        CtlExit r = entries_open_pool(entries, writes);
+
+        return r ?: entries_open_map(entries, map, &options);
+}
+
+void entries_close_map(Entries *entries) {
+        entries->map = tslab_map_close(entries->map);
 }
 
 void entries_deinit(Entries *entries) {
-        entries->map = tslab_map_close(entries->map);
+        entries_close_map(entries);
         if (entries->pool)
                 tslab_close(entries->pool);
         entries->pool = NULL;
@@ -122,7 +137,7 @@ static CtlExit complain_key(const Entries *entries, const char *text, int error)
                         "map '%s': a stray write has damaged the value of key '%s'; a put replaces it",
                         entries->name, text);
         default:
-                return complain_map(entries, error);
+                return entries_complain(entries, error);
         }
 }
 
@@ -141,7 +156,7 @@ CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size
         if (ttl_ms)
                 options.ttl_ms = *ttl_ms ?: TSLAB_MAP_TTL_NONE;
         r = tslab_map_put_with(entries->map, key->bytes, key->size, value, size, &options);
-        return r < 0 ? complain_map(entries, r) : CTL_DONE;
+        return r < 0 ? entries_complain(entries, r) : CTL_DONE;
 }
 
 CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text) {
@@ -160,6 +175,6 @@ int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key
         if (r == -EUCLEAN)
                 (void) complain_key(entries, *ret_key, r);
         else if (r < 0)
-                (void) complain_map(entries, r);
+                (void) entries_complain(entries, r);
         return r;
 }

@@ -23,6 +23,12 @@ typedef struct Entries {
 
 /* Opens a map of the pool that the command line names. */
 CtlExit entries_open(Entries *entries, const char *map, bool writes);
+/* The same in two steps, for one map after another; a map that is open is closed first. */
+CtlExit entries_open_pool(Entries *entries, bool writes);
+CtlExit entries_open_map(Entries *entries, const char *map, const struct tslab_map_options *options);
+void entries_close_map(Entries *entries);
+/* Complains about a call on the map that failed. */
+CtlExit entries_complain(const Entries *entries, int error);
 void entries_deinit(Entries *entries);
 
 typedef struct EntryKey {

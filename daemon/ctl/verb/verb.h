@@ -36,6 +36,8 @@ CtlExit verb_get(char **args, size_t n_args);
 CtlExit verb_put(char **args, size_t n_args);
 CtlExit verb_delete(char **args, size_t n_args);
 CtlExit verb_keys(char **args, size_t n_args);
+CtlExit verb_dump(char **args, size_t n_args);
+CtlExit verb_load(char **args, size_t n_args);
 CtlExit verb_maps(char **args, size_t n_args);
 CtlExit verb_maps_set(char **args, size_t n_args);
 CtlExit verb_roots(char **args, size_t n_args);

@@ -1,0 +1,154 @@
+/* dump and load: maps into a file, and back. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/ctl/base/ask.h"
+#include "daemon/ctl/base/format.h"
+#include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/progress.h"
+#include "daemon/ctl/entry/dump.h"
+#include "daemon/ctl/output/json.h"
+#include "daemon/ctl/output/output.h"
+#include "daemon/ctl/verb/verb.h"
+
+static void print_also(FILE *out, uint64_t n, const char *one, const char *many, const char *what) {
+        if (n)
+                (void) fprintf(out, "; %s %s", format_count(FORMAT_BUFFER, n, one, many), what);
+}
+
+static const Tslab__MapInfo *find_map(const Tslab__StatsReply *stats, const char *name) {
+        for (size_t i = 0; i < stats->n_maps; i++)
+                if (strcmp(stats->maps[i]->map, name) == 0)
+                        return stats->maps[i];
+        return NULL;
+}
+
+static CtlExit dump_one(DumpFile *file, Entries *entries, const Tslab__MapInfo *info, DumpCounts *counts) {
+        const struct tslab_map_options existing = { .size = sizeof(existing), .flags = TSLAB_MAP_EXISTING };
+        const DumpMap options = { .limit_bytes = info->limit_bytes,
+                                  .ttl_ms = info->ttl_msec,
+                                  .stale_ms = info->stale_msec,
+                                  .value_max = info->value_max_bytes,
+                                  .evict = info->evict };
+        CtlExit r = entries_open_map(entries, info->map, &existing);
+
+        r = r ?: dump_map(file, entries, &options, counts);
+        entries_close_map(entries);
+        return r;
+}
+
+static void show_dump(const DumpFile *file, const DumpCounts *counts) {
+        FILE *out = output_stream();
+        json_object *o;
+
+        if (arg_json) {
+                o = json_new_object();
+                json_add_u64(o, "maps", counts->maps);
+                json_add_u64(o, "entries", counts->entries);
+                json_add_u64(o, "bytes", file->n_bytes);
+                json_add_u64(o, "buckets_left_out", counts->buckets);
+                json_add_u64(o, "damaged", counts->damaged);
+                output_json(o);
+                return;
+        }
+        (void) fprintf(out, "Wrote %s of %s, %s",
+                       format_count(FORMAT_BUFFER, counts->entries, "entry", "entries"),
+                       format_count(FORMAT_BUFFER, counts->maps, "map", "maps"),
+                       format_bytes(FORMAT_BUFFER, file->n_bytes));
+        print_also(out, counts->buckets, "bucket", "buckets", "of rate limits left out");
+        print_also(out, counts->damaged, "damaged entry", "damaged entries", "left out");
+        (void) fprintf(out, ".\n");
+}
+
+CtlExit verb_dump(char **args, size_t n_args) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        _cleanup_(dump_deinit) DumpFile file = DUMP_FILE_INIT;
+        const Tslab__StatsReply *stats;
+        DumpCounts counts = {};
+        CtlExit r;
+
+        r = ask_stats(&connection, &reply);
+        if (r)
+                return r;
+        stats = reply->stats;
+        for (size_t i = 1; i < n_args; i++)
+                if (!find_map(stats, args[i]))
+                        return complain("there is no map '%s' in this pool", args[i]);
+        r = entries_open_pool(&entries, false);
+        r = r ?: dump_create(&file, args[0]);
+        for (size_t i = 0; r == CTL_DONE && i < (n_args > 1 ? n_args - 1 : stats->n_maps); i++)
+                r = dump_one(&file, &entries, n_args > 1 ? find_map(stats, args[i + 1]) : stats->maps[i],
+                             &counts);
+        r = r ?: dump_finish(&file);
+        if (r == CTL_DONE)
+                show_dump(&file, &counts);
+        return r ?: counts.damaged ? CTL_FAILED : CTL_DONE;
+}
+
+static void show_load(const DumpCounts *counts) {
+        FILE *out = output_stream();
+        json_object *o;
+
+        if (arg_json) {
+                o = json_new_object();
+                json_add_u64(o, "maps", counts->maps);
+                json_add_u64(o, "entries", counts->entries);
+                json_add_u64(o, "present", counts->present);
+                json_add_u64(o, "expired", counts->expired);
+                json_add_u64(o, "refused", counts->refused);
+                output_json(o);
+                return;
+        }
+        (void) fprintf(out, "Loaded %s of %s",
+                       format_count(FORMAT_BUFFER, counts->entries, "entry", "entries"),
+                       format_count(FORMAT_BUFFER, counts->maps, "map", "maps"));
+        print_also(out, counts->present, "key", "keys", "had a value, which stays");
+        print_also(out, counts->expired, "entry", "entries", "expired since the dump");
+        (void) fprintf(out, ".\n");
+}
+
+static CtlExit check_names(DumpFile *file, char **names, size_t n_names) {
+        const void *key, *value;
+        DumpRecord record;
+        uint64_t found = 0;
+        CtlExit r;
+
+        if (n_names > 64)
+                return complain_usage("a pool has no more than 64 maps");
+        while ((r = dump_next(file, &record, &key, &value)) == CTL_DONE && value)
+                for (size_t i = 0; record.kind == DUMP_MAP && i < n_names; i++)
+                        if (strlen(names[i]) == record.key_size && !memcmp(names[i], key, record.key_size))
+                                found |= UINT64_C(1) << i;
+        for (size_t i = 0; r == CTL_DONE && i < n_names; i++)
+                if (!(found >> i & 1))
+                        r = complain("there is no map '%s' in '%s'; nothing was loaded", names[i],
+                                     file->path);
+        dump_rewind(file);
+        return r;
+}
+
+CtlExit verb_load(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        _cleanup_(dump_deinit) DumpFile file = DUMP_FILE_INIT;
+        DumpCounts counts = {};
+        CtlExit r;
+
+        r = dump_open(&file, args[0]);
+        r = r ?: dump_check(&file);
+        if (n_args > 1)
+                r = r ?: check_names(&file, args + 1, n_args - 1);
+        r = r ?: entries_open_pool(&entries, true);
+        r = r ?: dump_load(&file, &entries, args + 1, n_args - 1, &counts);
+        if (r)
+                return r;
+        show_load(&counts);
+        if (counts.refused)
+                return complain("%" PRIu64
+                                " entries found no room: give the pool more memory, or the maps higher "
+                                "limits, and load the file again",
+                                counts.refused);
+        return CTL_DONE;
+}
