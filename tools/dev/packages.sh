@@ -66,4 +66,8 @@ want() {                # PURPOSE...: like need, but goes on without packages th
         done
 }
 
+need_node() {           # Node with its headers, which may come from elsewhere, where Debian's would not go beside it
+        [[ -e $(dirname "$(command -v node || echo /none/bin/node)")/../include/node/node_api.h ]] || need node
+}
+
 packages_read

@@ -1,5 +1,6 @@
 no_arguments "$@"
 for purpose in "${!packages[@]}"; do
-        [[ $purpose == bench ]] || need "$purpose"
+        [[ $purpose == @(bench|node) ]] || need "$purpose"
 done
+need_node
 want bench

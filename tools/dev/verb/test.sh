@@ -29,6 +29,7 @@ for argument; do
 done
 
 need build test
+need_node
 [[ $mode != full ]] || need full package
 compile "$build"
 check_names

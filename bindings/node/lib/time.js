@@ -1,0 +1,23 @@
+'use strict';
+// Lifetimes: seconds for programs, milliseconds for the library.
+
+const NONE_MS = 0xffffffff;
+const MAX_SECONDS = (NONE_MS - 1) / 1000;
+
+/** A lifetime for the library: undefined is that of the map, Infinity has no end. */
+function ttlMs(ttl) {
+  if (ttl === undefined || ttl === null) return 0;
+  if (ttl === Infinity) return NONE_MS;
+  if (typeof ttl !== 'number' || !(ttl > 0 && ttl <= MAX_SECONDS))
+    throw new RangeError(`a lifetime is Infinity, or above 0 and up to ${MAX_SECONDS} seconds, not ${ttl}`);
+  // Rounded first: 4.035 * 1000 is a little more than 4035.
+  return Math.max(1, Math.ceil(Math.round(ttl * 1e6) / 1000));
+}
+
+/** A time limit for a wait. */
+function waitMs(seconds) {
+  if (typeof seconds !== 'number' || !(seconds >= 0)) throw new RangeError(`a time limit is 0 seconds or more, not ${seconds}`);
+  return Math.min(Math.ceil(seconds * 1000), NONE_MS);
+}
+
+module.exports = { ttlMs, waitMs, NONE_MS };

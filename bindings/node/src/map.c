@@ -1,0 +1,448 @@
+/*
+ * Maps. What a call finds out about an entry is in the Env's Info; values that fit are in its scratch memory.
+ */
+#include "addon.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ABSENT = -1, TOO_LARGE = -2 }; /* instead of a size */
+
+/* The arguments of a call, first the key, which is to be ended by addon_bytes_end(). NULL: it has thrown. */
+Map *map_enter(napi_env env, napi_callback_info info, const char *call, size_t n, napi_value *ret_arguments,
+               struct Bytes *ret_key) {
+        Map *map;
+        int r;
+
+        if (napi_get_cb_info(env, info, &n, ret_arguments, NULL, (void **) &map) != napi_ok)
+                return NULL;
+        r = map->map ? addon_bytes(env, ret_arguments[0], ret_key) : -EBADF;
+        if (r == 0)
+                return map;
+        if (r == -EINVAL)
+                addon_throw_type(env, "a key is a string, a Buffer or a Uint8Array");
+        else
+                addon_fail(env, call, r);
+        return NULL;
+}
+
+napi_value map_size(napi_env env, int32_t size) {
+        napi_value value;
+
+        return napi_create_int32(env, size, &value) == napi_ok ? value : NULL;
+}
+
+void map_tell(Map *map, const struct tslab_map_info *from) {
+        Info *info = INFO(map);
+
+        info->version = from->version;
+        info->ttl_left_ms = from->ttl_left_ms == UINT64_MAX ? INFINITY : (double) from->ttl_left_ms;
+        info->value_size = (double) from->value_size;
+        info->flags = from->flags;
+        info->key_size = from->key_size;
+        info->kind = INFO_BYTES;
+}
+
+/* A size, or a reason why there is none; other errors are thrown. */
+static napi_value map_sized(napi_env env, const char *call, ssize_t n) {
+        if (n >= 0)
+                return map_size(env, (int32_t) n);
+        if (n == -ENOENT)
+                return map_size(env, ABSENT);
+        if (n == -EMSGSIZE)
+                return map_size(env, TOO_LARGE);
+        return addon_fail(env, call, (int) n);
+}
+
+/* bind(buffer): where getInto() puts values. If a buffer loses its memory, its length changes: lib/ binds it anew. */
+static napi_value map_bind(napi_env env, napi_callback_info info) {
+        napi_typedarray_type type;
+        napi_value buffer;
+        size_t n = 1;
+        Map *map;
+
+        if (napi_get_cb_info(env, info, &n, &buffer, NULL, (void **) &map) != napi_ok)
+                return NULL;
+        map->bound = NULL;
+        map->bound_size = 0;
+        if (napi_get_typedarray_info(env, buffer, &type, &map->bound_size, &map->bound, NULL, NULL) !=
+                    napi_ok ||
+            type != napi_uint8_array) {
+                map->bound_size = 0;
+                return addon_throw_type(env, "values are copied into a Buffer or a Uint8Array");
+        }
+        return NULL;
+}
+
+/* getInto(key) -> size */
+static napi_value map_get_into(napi_env env, napi_callback_info info) {
+        napi_value arguments[1];
+        struct Bytes key;
+        ssize_t n;
+        Map *map;
+
+        map = map_enter(env, info, "map_get", 1, arguments, &key);
+        if (!map)
+                return NULL;
+        n = tslab_map_get(map->map, key.data, key.size, map->bound, map->bound_size, NULL);
+        addon_bytes_end(&key);
+        return map_sized(env, "map_get", n);
+}
+
+static ssize_t map_find(Map *map, const struct Bytes *key, bool is_taken, uint32_t accept, void *buffer,
+                        size_t size) {
+        struct tslab_map_info about = { .size = sizeof(about), .accept = accept };
+        ssize_t n;
+
+        if (is_taken)
+                n = tslab_map_take(map->map, key->data, key->size, buffer, size, &about);
+        else
+                n = tslab_map_get_with(map->map, key->data, key->size, buffer, size, &about);
+        if (n >= 0 || n == -EMSGSIZE)
+                map_tell(map, &about);
+        return n;
+}
+
+/* find(key, accept, isTaken, buffer?) -> size; into the scratch memory without a buffer. */
+static napi_value map_find_value(napi_env env, napi_callback_info info) {
+        size_t size = SCRATCH_SIZE;
+        napi_value arguments[4];
+        struct Bytes key;
+        uint32_t accept;
+        void *buffer;
+        bool is_taken;
+        ssize_t n;
+        Map *map;
+
+        map = map_enter(env, info, "map_get_with", 4, arguments, &key);
+        if (!map)
+                return NULL;
+        if (napi_get_typedarray_info(env, arguments[3], NULL, &size, &buffer, NULL, NULL) != napi_ok) {
+                buffer = SCRATCH(map);
+                size = SCRATCH_SIZE;
+        }
+        if (!addon_to_uint32(env, arguments[1], &accept))
+                accept = 0;
+        if (napi_get_value_bool(env, arguments[2], &is_taken) != napi_ok)
+                is_taken = false;
+        n = map_find(map, &key, is_taken, accept, buffer, size);
+        addon_bytes_end(&key);
+        return map_sized(env, is_taken ? "map_take" : "map_get_with", n);
+}
+
+static bool is_ascii(const uint8_t *data, size_t size) {
+        uint64_t word, all = 0;
+
+        for (; size >= sizeof(word); data += sizeof(word), size -= sizeof(word)) {
+                memcpy(&word, data, sizeof(word));
+                all |= word;
+        }
+        for (; size > 0; data++, size--)
+                all |= (uint64_t) *data;
+        return (all & UINT64_C(0x8080808080808080)) == 0;
+}
+
+static napi_value map_text(napi_env env, const uint8_t *data, size_t size) {
+        napi_status status;
+        napi_value value;
+
+        /* Strings of Latin-1 are copied without a look at each byte. */
+        if (is_ascii(data, size))
+                status = napi_create_string_latin1(env, (const char *) data, size, &value);
+        else
+                status = napi_create_string_utf8(env, (const char *) data, size, &value);
+        return status == napi_ok ? value : NULL;
+}
+
+/* getString(key) -> string, whatever the bytes are, or a size where it is not in the scratch memory */
+static napi_value map_get_string(napi_env env, napi_callback_info info) {
+        napi_value arguments[1];
+        struct Bytes key;
+        ssize_t n;
+        Map *map;
+
+        map = map_enter(env, info, "map_get", 1, arguments, &key);
+        if (!map)
+                return NULL;
+        n = tslab_map_get(map->map, key.data, key.size, SCRATCH(map), SCRATCH_SIZE, NULL);
+        addon_bytes_end(&key);
+        return n >= 0 ? map_text(env, SCRATCH(map), (size_t) n) : map_sized(env, "map_get", n);
+}
+
+/* The head of JSON behind the tags for self-described CBOR and JSON: its size, or 0. lib/value.js has the format. */
+static size_t json_head(const uint8_t *data, size_t size) {
+        static const uint8_t magic[] = { 0xd9, 0xd9, 0xf7, 0xd9, 0x01, 0x06 };
+        size_t head = sizeof(magic) + 1, text;
+        uint8_t low;
+
+        if (size < head || memcmp(data, magic, sizeof(magic)) != 0 || data[sizeof(magic)] >> 5 != 3)
+                return 0;
+        low = data[sizeof(magic)] & 31;
+        text = low;
+        if (low >= 24 && low <= 27) {
+                size_t n = (size_t) 1 << (low - 24);
+
+                if (size < head + n)
+                        return 0;
+                text = 0;
+                for (size_t i = 0; i < n; i++)
+                        text = text << 8 | data[head + i];
+                head += n;
+        }
+        return text == size - head ? head : 0;
+}
+
+/*
+ * getValue(key, accept) -> a string, which is the value (INFO_TEXT) or JSON of it (INFO_JSON); or the size of other
+ * bytes, in the scratch memory.
+ */
+static napi_value map_get_value(napi_env env, napi_callback_info info) {
+        napi_value arguments[2];
+        struct Bytes key;
+        uint32_t accept;
+        uint8_t *data;
+        size_t head;
+        ssize_t n;
+        Map *map;
+
+        map = map_enter(env, info, "map_get_with", 2, arguments, &key);
+        if (!map)
+                return NULL;
+        data = SCRATCH(map);
+        if (!addon_to_uint32(env, arguments[1], &accept))
+                accept = 0;
+        n = map_find(map, &key, false, accept, data, SCRATCH_SIZE);
+        addon_bytes_end(&key);
+        if (n < 0 || (INFO(map)->flags & TSLAB_MAP_COUNTER))
+                return map_sized(env, "map_get_with", n);
+        if (is_ascii(data, (size_t) n)) {
+                INFO(map)->kind = INFO_TEXT;
+                return map_text(env, data, (size_t) n);
+        }
+        head = json_head(data, (size_t) n);
+        if (head == 0)
+                return map_size(env, (int32_t) n);
+        INFO(map)->kind = INFO_JSON;
+        return map_text(env, data + head, (size_t) n - head);
+}
+
+/* Whether a change was made that had a condition; other errors are thrown. */
+napi_value map_changed(napi_env env, const char *call, int r) {
+        napi_value value;
+
+        if (r < 0 && r != -ENOENT && r != -EEXIST && r != -EAGAIN)
+                return addon_fail(env, call, r);
+        return napi_get_boolean(env, r >= 0, &value) == napi_ok ? value : NULL;
+}
+
+/* put(key, value, ttlMs, mode, version) -> whether the condition held; the last three may be left out. */
+static napi_value map_put(napi_env env, napi_callback_info info) {
+        struct tslab_map_put_options options = { .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT };
+        napi_value arguments[5];
+        struct Bytes key, value;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_put", 5, arguments, &key);
+        if (!map)
+                return NULL;
+        r = addon_bytes(env, arguments[1], &value);
+        if (r < 0) {
+                addon_bytes_end(&key);
+                return r == -EINVAL ? addon_throw_type(env, "a value is a string, a Buffer or a Uint8Array")
+                                    : addon_fail(env, "map_put", r);
+        }
+        if (addon_to_uint32(env, arguments[2], &options.ttl_ms) &&
+            addon_to_uint32(env, arguments[3], &options.mode))
+                (void) addon_to_version(env, arguments[4], &options.version);
+        r = tslab_map_put_with(map->map, key.data, key.size, value.data, value.size, &options);
+        addon_bytes_end(&value);
+        addon_bytes_end(&key);
+        return map_changed(env, "map_put", r);
+}
+
+/* remove(key, version?) -> whether it was there, with that version */
+static napi_value map_remove(napi_env env, napi_callback_info info) {
+        napi_value arguments[2];
+        tslab_handle version;
+        struct Bytes key;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_delete", 2, arguments, &key);
+        if (!map)
+                return NULL;
+        if (addon_to_version(env, arguments[1], &version))
+                r = tslab_map_delete_version(map->map, key.data, key.size, version);
+        else
+                r = tslab_map_delete(map->map, key.data, key.size);
+        addon_bytes_end(&key);
+        return map_changed(env, "map_delete", r);
+}
+
+/* touch(key, ttlMs) -> whether it is there */
+static napi_value map_touch(napi_env env, napi_callback_info info) {
+        napi_value arguments[2];
+        struct Bytes key;
+        uint32_t ttl_ms;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_touch", 2, arguments, &key);
+        if (!map)
+                return NULL;
+        r = addon_to_uint32(env, arguments[1], &ttl_ms)
+                    ? tslab_map_touch(map->map, key.data, key.size, ttl_ms)
+                    : -EINVAL;
+        addon_bytes_end(&key);
+        return map_changed(env, "map_touch", r);
+}
+
+static bool to_int64(napi_env env, napi_value value, int64_t *ret) {
+        bool lossless;
+
+        return napi_get_value_int64(env, value, ret) == napi_ok ||
+               (napi_get_value_bigint_int64(env, value, ret, &lossless) == napi_ok && lossless);
+}
+
+/* add(key, delta, initial, ttlMs) -> sum; undefined where the value is no counter */
+static napi_value map_add(napi_env env, napi_callback_info info) {
+        int64_t delta, initial, sum;
+        napi_value arguments[4];
+        struct Bytes key;
+        uint32_t ttl_ms;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_add", 4, arguments, &key);
+        if (!map)
+                return NULL;
+        if (to_int64(env, arguments[1], &delta) && to_int64(env, arguments[2], &initial) &&
+            addon_to_uint32(env, arguments[3], &ttl_ms))
+                r = tslab_map_add(map->map, key.data, key.size, delta, initial, ttl_ms, &sum);
+        else
+                r = -ERANGE;
+        addon_bytes_end(&key);
+        if (r == -EINVAL)
+                return NULL;
+        return r < 0 ? addon_fail(env, "map_add", r) : addon_int64(env, sum);
+}
+
+/* setCounter(key, number, ttlMs) -> number; undefined where the value is no counter */
+static napi_value map_set_counter(napi_env env, napi_callback_info info) {
+        struct tslab_map_add_options options = { .size = sizeof(options), .mode = TSLAB_MAP_ADD_SET };
+        napi_value arguments[3];
+        struct Bytes key;
+        int64_t number;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_add_with", 3, arguments, &key);
+        if (!map)
+                return NULL;
+        if (to_int64(env, arguments[1], &number) && addon_to_uint32(env, arguments[2], &options.ttl_ms))
+                r = tslab_map_add_with(map->map, key.data, key.size, number, &options, &number);
+        else
+                r = -ERANGE;
+        addon_bytes_end(&key);
+        if (r == -EINVAL)
+                return NULL;
+        return r < 0 ? addon_fail(env, "map_add_with", r) : addon_int64(env, number);
+}
+
+/* limit(key, perSecond, burst, cost) -> the milliseconds to wait; -1: the tokens were taken */
+static napi_value map_limit(napi_env env, napi_callback_info info) {
+        napi_value arguments[4];
+        uint64_t retry_ms = 0;
+        uint32_t burst, cost;
+        struct Bytes key;
+        double rate;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_limit", 4, arguments, &key);
+        if (!map)
+                return NULL;
+        if (addon_to_double(env, arguments[1], &rate) && addon_to_uint32(env, arguments[2], &burst) &&
+            addon_to_uint32(env, arguments[3], &cost))
+                r = tslab_map_limit(map->map, key.data, key.size, rate, burst, cost, &retry_ms);
+        else
+                r = -EINVAL;
+        addon_bytes_end(&key);
+        return r < 0 ? addon_fail(env, "map_limit", r) : addon_number(env, r == 0 ? -1 : (double) retry_ms);
+}
+
+static void map_define(napi_env env, napi_value object, Map *map) {
+        static const struct {
+                const char *name;
+                napi_callback call;
+        } functions[] = {
+                { "bind", map_bind },
+                { "getInto", map_get_into },
+                { "find", map_find_value },
+                { "getString", map_get_string },
+                { "getValue", map_get_value },
+                { "put", map_put },
+                { "remove", map_remove },
+                { "touch", map_touch },
+                { "add", map_add },
+                { "setCounter", map_set_counter },
+                { "limit", map_limit },
+                { "claim", claim_make },
+                { "extend", claim_extend },
+                { "isClaimed", claim_stands },
+                { "wait", claim_wait },
+                { "cancel", claim_cancel },
+                { "next", walk_next },
+                { "clear", walk_clear },
+                { "count", walk_count },
+                { "stats", walk_stats },
+        };
+
+        for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+                addon_function(env, object, functions[i].name, functions[i].call, map);
+        napi_set_named_property(env, object, "sizeMax",
+                                addon_number(env, (double) tslab_map_size_max(map->map)));
+}
+
+static bool map_options(napi_env env, napi_value *arguments, struct tslab_map_options *ret) {
+        uint32_t *numbers[] = { &ret->flags, &ret->ttl_ms, &ret->value_max, &ret->stale_ms, &ret->evict };
+        double limit;
+
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+                if (!addon_to_uint32(env, arguments[1 + i], numbers[i]))
+                        return false;
+        if (!addon_to_double(env, arguments[6], &limit))
+                return false;
+        ret->limit_bytes = (uint64_t) limit;
+        return true;
+}
+
+/* openMap(name, flags, ttlMs, valueMax, staleMs, evict, limitBytes) */
+napi_value map_open(napi_env env, napi_callback_info info) {
+        struct tslab_map_options options = { .size = sizeof(options) };
+        char name[4 * TSLAB_MAP_NAME_MAX + 8];
+        napi_value arguments[7], object;
+        size_t n = 7;
+        Pool *pool;
+        Map *map;
+        int r;
+
+        if (napi_get_cb_info(env, info, &n, arguments, NULL, (void **) &pool) != napi_ok ||
+            napi_get_value_string_utf8(env, arguments[0], name, sizeof(name), &n) != napi_ok ||
+            !map_options(env, arguments, &options) || napi_create_object(env, &object) != napi_ok)
+                return addon_throw_type(env, "the name of a map is a string");
+        map = calloc(1, sizeof(*map));
+        r = !map ? -ENOMEM : !pool->shared ? -EBADF : tslab_map_open(&map->map, pool->pool, name, &options);
+        if (r < 0) {
+                free(map);
+                return addon_fail(env, "map_open", r);
+        }
+        map->pool = pool;
+        map->next = pool->maps;
+        pool->maps = map;
+        map_define(env, object, map);
+        return object;
+}

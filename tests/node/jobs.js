@@ -1,0 +1,47 @@
+'use strict';
+// What children of the tests do: node jobs.js NAME ARGUMENTS-AS-JSON
+
+const tslab = require(process.env.TSLAB_TEST_PACKAGE);
+
+const JOBS = {
+  other(socket) {
+    const map = tslab.open(socket).map('shared');
+    process.stdout.write(map.getString('from the parent'));
+    map.put('from the child', Buffer.from([1, 2, 255]));
+  },
+
+  computeForever(socket, key) {
+    new tslab.Cache(tslab.open(socket)).getOrCompute(key, () => new Promise((resolve) => setTimeout(resolve, 1e9)));
+  },
+
+  async compute(socket, key) {
+    const cache = new tslab.Cache(tslab.open(socket));
+    const make = () => {
+      cache.incr('computed');
+      return 'value';
+    };
+    if ((await cache.getOrCompute(key, make)) !== 'value') process.exit(1);
+  },
+
+  /** Changes entries in every way until it is killed; a counter tells how often, and so does each line. */
+  storm(socket, name) {
+    const map = tslab.open(socket).map('storm');
+    process.stdout.write('ready\n');
+    for (let i = 1; ; i++) {
+      const key = `key ${i % 20}`;
+      map.put(key, String(i % 10).repeat((i % 7) * 700 + 1));
+      const value = map.getString(key);
+      if (value !== undefined && value !== value[0].repeat(value.length)) map.add('wrong');
+      map.add('n');
+      map.put(name, String(i));
+      if (i % 5 === 0) map.pop(key);
+      const lock = map.lock('lock');
+      if (lock.tryAcquire()) {
+        map.add('held');
+        lock.release();
+      }
+    }
+  },
+};
+
+JOBS[process.argv[2]](...JSON.parse(process.argv[3]));

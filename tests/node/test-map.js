@@ -1,0 +1,229 @@
+'use strict';
+// Maps: values, versions, lifetimes, counters, limits, claims, and what they refuse.
+
+const assert = require('node:assert');
+const { test } = require('node:test');
+const { Daemon, child, ended, sleep, tslab } = require('./util.js');
+
+const withMap = (name, options, work) => async () => {
+  const pool = tslab.create();
+  try {
+    await work(pool.map(name, options), pool);
+  } finally {
+    pool.close();
+  }
+};
+
+test('values are bytes, of any size that the map takes', withMap('a', {}, (map) => {
+  for (const size of [0, 1, 255, 4096, 65535, 65536, 65537, 1 << 20]) {
+    const value = Buffer.alloc(size, size % 251);
+    map.put(`size ${size}`, value);
+    assert.deepStrictEqual(map.get(`size ${size}`), value);
+    assert.strictEqual(map.getString(`size ${size}`).length > 0, size > 0);
+    const room = Buffer.alloc(size + 1, 255);
+    assert.strictEqual(map.getInto(`size ${size}`, room), size);
+    assert.deepStrictEqual(room.subarray(0, size), value);
+    assert.deepStrictEqual(map.pop(`size ${size}`), value);
+    assert.strictEqual(map.get(`size ${size}`), undefined);
+  }
+  assert.strictEqual(map.sizeMax, 1 << 20);
+  assert.throws(() => map.put('large', Buffer.alloc((1 << 20) + 1)), { name: 'TslabError', code: 'E2BIG', errno: -7 });
+}));
+
+test('keys and values are text as UTF-8, too', withMap('a', {}, (map) => {
+  for (const text of ['', 'a', 'ä', '€', '😀', 'a'.repeat(4000), '€'.repeat(1300)]) {
+    map.put(`k${text.slice(0, 900)}`, text);
+    assert.strictEqual(map.getString(Buffer.from(`k${text.slice(0, 900)}`)), text);
+    assert.deepStrictEqual(map.get(`k${text.slice(0, 900)}`), Buffer.from(text));
+  }
+  map.put('long', '€'.repeat(100000));
+  assert.strictEqual(map.getString('long'), '€'.repeat(100000));
+  // Not cut to a key that would do.
+  for (const size of [4097, 4098, 4103, 4104, 4105, 5000])
+    assert.throws(() => map.put('k'.repeat(size), 'v'), { code: 'E2BIG' });
+  assert.throws(() => map.put('€'.repeat(1366), 'v'), { code: 'E2BIG' });
+}));
+
+test('a buffer for values is looked at anew where its memory is another', withMap('a', {}, (map) => {
+  map.put('k', 'x'.repeat(100));
+  const room = new Uint8Array(100);
+  assert.strictEqual(map.getInto('k', room), 100);
+  structuredClone(room.buffer, { transfer: [room.buffer] });
+  assert.strictEqual(room.length, 0);
+  assert.throws(() => map.getInto('k', room), { code: 'EMSGSIZE' });
+  const part = new Uint8Array(200).subarray(50, 150);
+  assert.strictEqual(map.getInto('k', part), 100);
+  assert.strictEqual(part.buffer.byteLength, 200);
+  assert.deepStrictEqual(new Uint8Array(part.buffer).subarray(0, 50), new Uint8Array(50));
+  for (const wrong of [undefined, null, 5, 'text', {}, [], new Float64Array(100), new DataView(new ArrayBuffer(100))])
+    assert.throws(() => map.getInto('k', wrong), TypeError);
+  assert.strictEqual(map.getInto('k', part), 100);
+}));
+
+test('wrong arguments are refused, and nothing is changed', withMap('a', {}, async (map, pool) => {
+  for (const wrong of [undefined, null, 5, 5n, {}, [], Symbol('s'), () => {}, new Float32Array(8), new ArrayBuffer(8)]) {
+    for (const call of ['get', 'getString', 'has', 'ttl', 'pop', 'delete', 'getWith', 'add', 'claim'])
+      assert.throws(() => map[call](wrong), TypeError, call);
+    assert.throws(() => map.put(wrong, 'v'), TypeError);
+    assert.throws(() => map.put('k', wrong), TypeError);
+  }
+  for (const ttl of [0, -1, NaN, '5', 1e9, {}]) assert.throws(() => map.put('k', 'v', { ttl }), RangeError);
+  for (const delta of [0.5, NaN, Infinity, 2 ** 60, '5']) assert.throws(() => map.add('n', delta), RangeError);
+  assert.throws(() => map.add('n', 2n ** 64n), { code: 'ERANGE' });
+  assert.throws(() => map.limit('l', 0, 1), { code: 'EINVAL' });
+  assert.throws(() => map.limit('l', 1, -1), RangeError);
+  await assert.rejects(map.wait('k', 0n, { timeout: -1 }), RangeError);
+  assert.throws(() => pool.map(''), { code: 'EINVAL' });
+  assert.throws(() => pool.map('x'.repeat(44)), { code: 'EINVAL' });
+  assert.throws(() => pool.map('other', { evict: 'lru' }), RangeError);
+  assert.throws(() => pool.map('other', { limitBytes: -1 }), RangeError);
+  assert.throws(() => pool.map('other', { existing: true }), { code: 'ENOENT' });
+  assert.throws(() => tslab.open(5), TypeError);
+  assert.throws(() => tslab.open('/nowhere/at/all.sock'), { code: 'ENOENT' });
+  assert.strictEqual(map.count(), 0);
+}));
+
+test('versions, conditions and lifetimes', withMap('a', { stale: 60 }, async (map) => {
+  assert.ok(map.insert('k', '1'));
+  assert.ok(!map.insert('k', '2'));
+  assert.ok(!map.update('none', '2'));
+  const { value, version, ttl, isStale, isCounter } = map.getWith('k');
+  assert.deepStrictEqual([String(value), ttl, isStale, isCounter], ['1', Infinity, false, false]);
+  assert.ok(map.replace('k', version, '3'));
+  assert.ok(!map.replace('k', version, '4'));
+  assert.ok(!map.delete('k', version));
+  assert.ok(map.touch('k', 50));
+  assert.ok(map.ttl('k') > 0 && map.ttl('k') <= 50);
+  assert.ok(!map.touch('none', 50));
+  map.put('k', '5', { ttl: 0.02 });
+  await sleep(60);
+  assert.strictEqual(map.get('k'), undefined);
+  assert.ok(map.getWith('k', { stale: true }).isStale);
+  assert.ok(map.replace('none', 0n, 'first'));
+  assert.ok(map.delete('none'));
+  assert.ok(!map.delete('none'));
+}));
+
+test('counters are exact, and limits hold', withMap('a', {}, (map) => {
+  assert.strictEqual(map.add('n'), 1);
+  assert.strictEqual(map.add('n', -5), -4);
+  assert.strictEqual(map.add('n', 2n ** 60n), 2n ** 60n - 4n);
+  assert.strictEqual(map.add('m', 1, { initial: 10 }), 11);
+  assert.strictEqual(map.getWith('m').isCounter, true);
+  map.put('text', 'text');
+  assert.throws(() => map.add('text'), TypeError);
+  assert.deepStrictEqual([map.limit('l', 0.001, 2), map.limit('l', 0.001, 2)], [0, 0]);
+  assert.ok(map.limit('l', 0.001, 2) > 100);
+}));
+
+test('entries are met by a walk, large ones too', withMap('a', {}, (map) => {
+  const expected = new Map();
+  for (let i = 0; i < 500; i++) expected.set(`key ${i}`, 'v'.repeat(i === 7 ? 300000 : i));
+  for (const [key, value] of expected) map.put(key, value);
+  const met = new Map([...map].map(([key, value]) => [String(key), String(value)]));
+  assert.deepStrictEqual(new Map([...met].sort()), new Map([...expected].sort()));
+  assert.strictEqual([...map.keys()].length, 500);
+  // Calls in the middle of a walk, on this map and others, do not disturb it.
+  let n = 0;
+  for (const [key] of map) {
+    map.getString('key 300');
+    map.delete(key);
+    n++;
+  }
+  assert.strictEqual(n, 500);
+  assert.strictEqual(map.clear(), 0);
+  assert.strictEqual(map.stats().deletes, 500);
+}));
+
+test('a wait ends with its claim, and the loop goes on meanwhile', withMap('a', {}, async (map, pool) => {
+  const claim = map.claim('k');
+  assert.ok(claim.isMine);
+  assert.deepStrictEqual(map.claim('k'), { isMine: false, version: claim.version });
+  let turns = 0;
+  const turning = setInterval(() => turns++, 1);
+  assert.strictEqual(await map.wait('k', claim.version, { timeout: 0.2 }), false);
+  clearInterval(turning);
+  assert.ok(turns > 3, `${turns} turns of the loop while it waited`);
+  const many = Array.from({ length: 10000 }, () => map.wait('k'));
+  const extended = map.extend('k', claim.version);
+  assert.ok(map.replace('k', extended, 'value'));
+  assert.deepStrictEqual(new Set(await Promise.all(many)), new Set([true]));
+  assert.strictEqual(map.claim('k'), undefined);
+  assert.ok(map.claim('other').isMine);
+  const pending = map.wait('other');
+  pool.close();
+  await assert.rejects(pending, { code: 'EIDRM' });
+  assert.throws(() => map.get('k'), { code: 'EBADF' });
+  await assert.rejects(map.wait('k'), { code: 'EBADF' });
+  assert.throws(() => pool.map('b'), { code: 'EBADF' });
+  assert.throws(() => pool.stats(), { code: 'EBADF' });
+  pool.close();
+}));
+
+test('a lock is had by one, and an owner that has lost it is told', withMap('a', {}, async (map) => {
+  const one = map.lock('job');
+  const two = map.lock('job');
+  assert.ok(await one.acquire());
+  assert.strictEqual(two.tryAcquire(), false);
+  assert.strictEqual(await two.acquire({ timeout: 0.05 }), false);
+  const soon = two.acquire();
+  one.extend();
+  assert.ok(one.isLocked());
+  assert.ok(one.release());
+  assert.ok(!one.release());
+  assert.strictEqual(await soon, true);
+  map.clear();
+  assert.throws(() => two.extend(), tslab.LockLostError);
+  assert.strictEqual(await one.use(() => 'done'), 'done');
+  await assert.rejects(one.use(() => map.clear()), tslab.LockLostError);
+  await assert.rejects(one.use(() => { throw new RangeError('mine'); }), RangeError);
+  assert.ok(!one.isLocked());
+  map.put('job', 'a value');
+  await assert.rejects(one.acquire(), { code: 'EEXIST' });
+  const brief = map.lock('brief', { ttl: 0.05 });
+  assert.ok(await brief.acquire());
+  await sleep(120);
+  assert.ok(await map.lock('brief').acquire());
+  assert.throws(() => brief.extend(), tslab.LockLostError);
+}));
+
+test('another process reads and writes', async () => {
+  const daemon = await Daemon.start('--size=16M');
+  const pool = tslab.open(daemon.socket);
+  const map = pool.map('shared');
+  map.put('from the parent', 'grüße');
+  const process = child('other', daemon.socket);
+  let output = '';
+  process.stdout.on('data', (data) => (output += data));
+  assert.strictEqual(await ended(process), 0);
+  assert.strictEqual(output, 'grüße');
+  assert.deepStrictEqual([...map.get('from the child')], [1, 2, 255]);
+  const reader = tslab.open(daemon.socket, { reader: true }).map('shared', { existing: true });
+  assert.strictEqual(reader.getString('from the parent'), 'grüße');
+  assert.throws(() => reader.put('k', 'v'), { code: 'EROFS' });
+  reader.pool.close();
+  pool.close();
+  await daemon.stop();
+});
+
+test('a daemon with new memory is followed, and the maps begin anew', async () => {
+  const daemon = await Daemon.start('--size=16M');
+  const pool = tslab.open(daemon.socket);
+  const map = pool.map('m');
+  map.put('k', 'old');
+  assert.strictEqual(await pool.stale(), false);
+  const claim = map.claim('claimed');
+  const waiting = map.wait('claimed', claim.version);
+  const lost = assert.rejects(waiting, { code: 'EIDRM' });
+  await daemon.end('SIGKILL');
+  assert.strictEqual(map.getString('k'), 'old');
+  await daemon.begin('--fresh');
+  await lost; // the wait in the old memory, when the pool goes over
+  assert.strictEqual(map.get('k'), undefined);
+  map.put('k', 'new');
+  const other = tslab.open(daemon.socket);
+  assert.strictEqual(other.map('m').getString('k'), 'new');
+  other.close();
+  pool.close();
+  await daemon.stop();
+});
