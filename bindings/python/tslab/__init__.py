@@ -13,6 +13,7 @@ Handles are the same in every process; views are this process's memory, and noth
 import importlib as _importlib
 from typing import Any as _Any
 
+from tslab import values
 from tslab._native import ffi as _ffi
 from tslab._native import lib as _lib
 from tslab.cache import Cache
@@ -31,7 +32,7 @@ __version__ = _ffi.string(_lib.tslab_version()).decode()
 __all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError', 'Count', 'CounterRangeError', 'DaemonError',
            'Domain', 'EngineError', 'Entry', 'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NearCache',
            'NotFoundError', 'Pool', 'ReadOnlyError', 'ReplacedError', 'SessionStore', 'StaleError', 'Stats',
-           'ThreadStats', 'TooLargeError', 'create', 'open']
+           'ThreadStats', 'TooLargeError', 'create', 'open', 'values']
 
 
 def __getattr__(name: str) -> _Any:
