@@ -21,7 +21,7 @@ SUFFIXES = {'js': '.js', 'php': '.php', 'python': '.py', 'go': '.go', 'rust': '.
 
 
 def programs():
-    """Of each section that has programs: its languages, and their text."""
+    """The texts of the programs by section and language."""
     with open(PAGE, encoding='utf-8') as page:
         sections = re.split(r'^## ', page.read(), flags=re.MULTILINE)[1:]
     found = {s.split('\n', 1)[0]: dict(re.findall(r'^```(\w+)\n(.*?)^```', s, re.MULTILINE | re.DOTALL)) for s in sections}

@@ -73,6 +73,7 @@ ROOMS = {
     'bench/allocators': 'bench/harness',
     'bench/workloads': 'bench/harness',
     'bench/near': 'bench/harness',
+    'bench/languages': '',
     'bench/web': 'bench/harness',
     'bench/main': 'bench/harness bench/workloads',
 }

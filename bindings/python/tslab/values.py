@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Tuple
 
 MAGIC = b'\xd9\xd9\xf7'
 _TAG_JSON = 262
-_TAGS_OTHERS = range(0x54534c00, 0x54534d00)        # of serializers that only one language has
+_TAGS_OTHERS = range(0x54534c00, 0x54534d00)        # serializers that only one language has
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(8)
 _SIMPLES: Dict[int, Any] = {20: False, 21: True, 22: None, 23: None}
 _FLOATS = {25: '>e', 26: '>f', 27: '>d'}
@@ -44,7 +44,7 @@ def _item(value: Any) -> bytes:
 
 
 def dumps(value: Any) -> bytes:
-    """Of a str, int, float, bool, None, bytes, or what JSON has: lists, tuples, and dicts with str as keys."""
+    """The bytes of a str, int, float, bool, None, bytes, or of something that JSON has: lists, tuples, and dicts with str as keys."""
     return value.encode() if isinstance(value, str) else MAGIC + _item(value)
 
 

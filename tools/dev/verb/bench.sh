@@ -26,4 +26,9 @@ if [[ ${1:-} == php ]]; then
         need test
         exec /usr/bin/python3 bench/driver/php.py "${@:2}"
 fi
+if [[ ${1:-} == languages ]]; then
+        need test
+        need_node
+        exec /usr/bin/python3 bench/driver/languages.py "${@:2}"
+fi
 exec bench/run "$@"
