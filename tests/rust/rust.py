@@ -78,9 +78,9 @@ class Tree:
         return subprocess.run(command, cwd=os.path.join(self.root, folder), env=self.environment,
                               **{'check': True, **options})
 
-    def program(self):
+    def program(self, *arguments, **options):
         """The program of the tests, tests/rust/src/main.rs."""
-        self.cargo('tests/rust', 'build', '--quiet')
+        self.cargo('tests/rust', 'build', '--quiet', *arguments, **options)
         return os.path.join(self.environment['CARGO_TARGET_DIR'], 'debug', 'tslab-tests')
 
 

@@ -2,6 +2,8 @@
 
 mod actor;
 mod checks;
+#[cfg(feature = "extras")]
+mod extras;
 mod kills;
 
 fn main() {
@@ -9,6 +11,8 @@ fn main() {
     match (arguments[1].as_str(), &arguments[2..]) {
         ("actor", [socket]) => actor::run(socket),
         ("checks", [socket]) => checks::run(socket),
+        #[cfg(feature = "extras")]
+        ("extras", [socket]) => extras::run(socket),
         ("kill-worker", [socket]) => kills::work(socket),
         ("kill-sum", [socket]) => kills::tell_sum(socket),
         (name, _) => panic!("there is no program {name:?} with these arguments"),

@@ -12,10 +12,10 @@ use crate::pool::Pool;
 use crate::value::{is_described, Value};
 
 // So often a cache looks whether the daemon has another arena.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// Types that a [`Cache`] keeps, in the format that all languages share: text and bytes as they are, and all else as
-/// CBOR.
+/// CBOR. With the feature `serde` there are `Json<T>` and `Cbor<T>` for any type of serde.
 pub trait Stored: Sized {
     /// The bytes of the value.
     ///
@@ -367,5 +367,10 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
             drop(claim.fulfil(&bytes, self.put()));
         }
         value
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn wait_time(&self) -> Duration {
+        self.wait
     }
 }

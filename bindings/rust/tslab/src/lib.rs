@@ -35,9 +35,15 @@ mod map;
 mod object;
 mod pool;
 mod process;
+#[cfg(feature = "serde")]
+mod serde;
 mod text;
 mod value;
+#[cfg(feature = "tokio")]
+mod wait;
 
+#[cfg(feature = "serde")]
+pub use self::serde::{Cbor, Json};
 pub use cache::{Cache, Stored};
 pub use claim::{Claim, Claiming, CLAIM_TIME};
 pub use domain::{Domain, Inside};

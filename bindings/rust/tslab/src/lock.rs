@@ -82,6 +82,13 @@ impl Lock {
     }
 }
 
+#[cfg(feature = "tokio")]
+impl Lock {
+    pub(crate) fn parts(&self) -> (&Map, &[u8], Duration) {
+        (&self.map, &self.key, self.time)
+    }
+}
+
 /// A lock that is held, until this is dropped.
 #[derive(Debug)]
 pub struct Held {
@@ -90,6 +97,11 @@ pub struct Held {
 }
 
 impl Held {
+    #[cfg(feature = "tokio")]
+    pub(crate) fn new(claim: Claim, time: Duration) -> Self {
+        Held { claim, time }
+    }
+
     /// Holds it for another time from now: whether it was still held.
     ///
     /// # Errors

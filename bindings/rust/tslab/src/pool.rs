@@ -180,11 +180,7 @@ impl Options {
             ENOENT | ECONNREFUSED => Error::NoDaemon(name.unwrap_or("default").into()),
             _ => Error::new(errno),
         })?;
-        Ok(Pool(Arc::new(Opened {
-            raw,
-            options: self.clone(),
-            source: name.map_or(Source::Default, |name| Source::Named(name.into())),
-        })))
+        Ok(Pool::new(raw, self.clone(), name.map_or(Source::Default, |name| Source::Named(name.into()))))
     }
 
     /// Creates a private pool, see [`Pool::create`].
@@ -195,7 +191,7 @@ impl Options {
         let options = self.filled();
         // SAFETY: the options have their size.
         let raw = new_pool(|ret| unsafe { sys::tslab_create(ret, &options) }).map_err(Error::new)?;
-        Ok(Pool(Arc::new(Opened { raw, options: self.clone(), source: Source::Created })))
+        Ok(Pool::new(raw, self.clone(), Source::Created))
     }
 
     fn filled(&self) -> sys::tslab_options {
@@ -230,6 +226,8 @@ struct Opened {
     raw: NonNull<sys::tslab>,
     options: Options,
     source: Source,
+    #[cfg(feature = "tokio")]
+    waiter: crate::wait::Slot,
 }
 
 // SAFETY: any thread may make any call at any time (<tslab.h>, "Threads").
@@ -239,6 +237,8 @@ unsafe impl Sync for Opened {}
 
 impl Drop for Opened {
     fn drop(&mut self) {
+        #[cfg(feature = "tokio")]
+        drop(self.waiter.get_mut().map(Option::take));
         // SAFETY: maps, domains and pointers into the pool keep a `Pool`, so this is the last call.
         unsafe { sys::tslab_close(self.raw.as_ptr()) };
     }
@@ -271,6 +271,21 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
+    fn new(raw: NonNull<sys::tslab>, options: Options, source: Source) -> Self {
+        Pool(Arc::new(Opened {
+            raw,
+            options,
+            source,
+            #[cfg(feature = "tokio")]
+            waiter: crate::wait::Slot::default(),
+        }))
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn waiter(&self) -> &crate::wait::Slot {
+        &self.0.waiter
+    }
+
     /// Opens a pool of a daemon: a name, or the path of its socket.
     ///
     /// # Errors

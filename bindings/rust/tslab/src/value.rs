@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::limiter::counted;
 
-const MAGIC: [u8; 3] = [0xd9, 0xd9, 0xf7];
+pub(crate) const MAGIC: [u8; 3] = [0xd9, 0xd9, 0xf7];
 const TAG_JSON: u64 = 262;
 // Bytes of serialize() of PHP, igbinary and msgpack, which are no values elsewhere.
 const TAGS_PHP: std::ops::RangeInclusive<u64> = 0x5453_4c01..=0x5453_4c03;
@@ -136,6 +136,23 @@ impl Value {
         let mut to = String::new();
         self.put_json(&mut to)?;
         Some(to)
+    }
+
+    /// The value as an item of CBOR alone.
+    #[cfg(feature = "serde")]
+    pub(crate) fn to_cbor(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        self.put(&mut to);
+        to
+    }
+
+    /// The bytes of a text of JSON.
+    #[cfg(feature = "serde")]
+    pub(crate) fn embedded_json(text: &str) -> Vec<u8> {
+        let mut to = MAGIC.to_vec();
+        head(&mut to, 6, TAG_JSON);
+        Value::Text(text.into()).put(&mut to);
+        to
     }
 
     fn put(&self, to: &mut Vec<u8>) {
