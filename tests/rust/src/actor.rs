@@ -46,7 +46,7 @@ impl Request<'_> {
     }
 
     fn long(&self, name: &str) -> i64 {
-        self.text(name).parse().unwrap_or(0)
+        self.0[name].as_i64().unwrap_or_else(|| self.text(name).parse().unwrap_or(0))
     }
 }
 
@@ -84,7 +84,7 @@ fn version(version: Version) -> Value {
 }
 
 fn name_of(error: &Error) -> String {
-    const NAMES: [(i32, &str); 17] = [
+    const NAMES: [(i32, &str); 18] = [
         (2, "ENOENT"),
         (7, "E2BIG"),
         (9, "EBADF"),
@@ -98,6 +98,7 @@ fn name_of(error: &Error) -> String {
         (35, "EDEADLK"),
         (43, "EIDRM"),
         (90, "EMSGSIZE"),
+        (75, "EOVERFLOW"),
         (108, "ESHUTDOWN"),
         (110, "ETIMEDOUT"),
         (116, "ESTALE"),
@@ -194,6 +195,10 @@ impl Actor {
             "add" => {
                 let ttl = r.time("ttl_ms").map_or(Ttl::Map, Ttl::After);
                 Ok(m.add_with(&key, r.long("delta"), r.long("initial"), ttl)?.to_string().into())
+            }
+            "set_counter" => {
+                let ttl = r.time("ttl_ms").map_or(Ttl::Map, Ttl::After);
+                Ok(m.set_counter(&key, r.long("number"), ttl).map(|()| Value::Null)?)
             }
             "limit" => {
                 let number = |name| r.number(name).unwrap_or(0).try_into().unwrap_or(u32::MAX);

@@ -158,6 +158,9 @@ pub const TSLAB_MAP_PUT: u32 = 0;
 pub const TSLAB_MAP_INSERT: u32 = 1;
 pub const TSLAB_MAP_UPDATE: u32 = 2;
 pub const TSLAB_MAP_REPLACE: u32 = 3;
+pub const TSLAB_MAP_ADD: u32 = 0;
+pub const TSLAB_MAP_ADD_WRAP: u32 = 1;
+pub const TSLAB_MAP_ADD_SET: u32 = 2;
 pub const TSLAB_MAP_EPOCH_ALL: u32 = u32::MAX - 1;
 
 #[repr(C)]
@@ -207,6 +210,15 @@ pub struct tslab_map_put_options {
     pub mode: u32,
     pub reserved: u32,
     pub version: tslab_handle,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tslab_map_add_options {
+    pub size: usize,
+    pub mode: u32,
+    pub ttl_ms: u32,
+    pub initial: i64,
 }
 
 #[repr(C)]
@@ -403,6 +415,14 @@ extern "C" {
         delta: i64,
         initial: i64,
         ttl_ms: u32,
+        ret_value: *mut i64,
+    ) -> c_int;
+    pub fn tslab_map_add_with(
+        map: *mut tslab_map,
+        key: *const c_void,
+        key_size: usize,
+        value: i64,
+        options: *const tslab_map_add_options,
         ret_value: *mut i64,
     ) -> c_int;
     pub fn tslab_map_add_at(map: *mut tslab_map, counter: tslab_handle, delta: i64, ret_value: *mut i64) -> c_int;

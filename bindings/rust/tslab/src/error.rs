@@ -104,6 +104,8 @@ errors! {
     Deadlock = 35, "the thread would wait for itself";
     /// An argument is out of range, or the value is of another kind.
     Invalid = 22, "an argument is out of range, or the value is of another kind";
+    /// The sum of a counter is larger than its 64 bits take.
+    Overflow = 75, "the sum is larger than a counter takes";
     /// Too many objects of this thread are pending, or it is inside too many domains.
     TooManyPending = 105, "too many objects are pending, or the thread is inside too many domains";
 }

@@ -679,7 +679,7 @@ impl Map {
     /// Adds to a counter and returns the sum. An absent key counts as 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the value was put; and see [`Map`].
+    /// [`Error::Invalid`]: the value was put; [`Error::Overflow`]; and see [`Map`].
     #[inline]
     pub fn add<K: AsRef<[u8]> + ?Sized>(&self, key: &K, delta: i64) -> Result<i64> {
         self.add_with(key, delta, 0, Ttl::Map)
@@ -701,6 +701,19 @@ impl Map {
         // SAFETY: the key has that size.
         check(unsafe { sys::tslab_map_add(self.raw(), key.0, key.1, delta, initial, ttl.into().raw()?, &mut sum) })?;
         Ok(sum)
+    }
+
+    /// Sets a counter, or makes one. One that is there keeps its lifetime.
+    ///
+    /// # Errors
+    /// As [`Map::add`].
+    pub fn set_counter<K: AsRef<[u8]> + ?Sized>(&self, key: &K, number: i64, ttl: impl Into<Ttl>) -> Result<()> {
+        let mut options: sys::tslab_map_add_options = sized();
+        options.mode = sys::TSLAB_MAP_ADD_SET;
+        options.ttl_ms = ttl.into().raw()?;
+        key!(key);
+        // SAFETY: the key has that size, and so has the struct.
+        check(unsafe { sys::tslab_map_add_with(self.raw(), key.0, key.1, number, &options, ptr::null_mut()) }).map(drop)
     }
 
     /// Adds to the counter of this version, without a look at its key.

@@ -38,7 +38,7 @@ macro_rules! sized_structs {
     )*};
 }
 sized_structs!(tslab_options tslab_epoch_info tslab_stats tslab_count tslab_thread_stats tslab_map_options
-               tslab_map_info tslab_map_put_options tslab_map_statistics);
+               tslab_map_info tslab_map_put_options tslab_map_add_options tslab_map_statistics);
 
 /// Whether threads keep slots for allocations to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
