@@ -29,4 +29,5 @@ else:
     raise SystemExit('the program does not compile')
 with Daemon(ARGUMENTS[0], '--size=128M') as daemon:
     subprocess.run([program, 'extras', daemon.socket], env={**daemon.environment, 'LD_LIBRARY_PATH': LIBRARY}, check=True)
-tree.cargo('bindings/rust', 'test', '--quiet', '-p', 'tslab', '--features', 'serde,tokio', is_online=True)
+tree.cargo('bindings/rust', 'test', '--quiet', '-p', 'tslab', '--features', 'serde,tokio', '--doc', '--', 'async', 'Cbor',
+           is_online=True)
