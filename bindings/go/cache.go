@@ -1,0 +1,170 @@
+package tslab
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+)
+
+// Cache is a cache of values of one type, by names, that all processes share. Values are in the format that the other
+// languages read, see Marshal.
+type Cache[V any] struct{ store *store }
+
+// NewCache opens a cache, which is a map with these options, and creates it where there is none.
+func NewCache[V any](pool *Pool, name string, how MapOptions) (*Cache[V], error) {
+	s, err := newStore(pool, name, how)
+	if err != nil {
+		return nil, err
+	}
+	return &Cache[V]{s}, nil
+}
+
+// Map returns the map that the cache is in: another one after the daemon was replaced.
+func (c *Cache[V]) Map() *Map { return c.store.opened.Load() }
+
+// Get returns a key's value. ErrNotFound: it is absent, or what is there is no value of this type.
+func (c *Cache[V]) Get(key string) (value V, err error) {
+	value, _, err = c.get(textOf(key), false)
+	return value, err
+}
+
+func (c *Cache[V]) get(key []byte, stale bool) (value V, entry Entry, err error) {
+	err = c.store.use(func(m *Map) error {
+		entry, err = m.Entry(key, stale)
+		return err
+	})
+	if err == nil && Unmarshal(entry.Value, entry.Counter, &value) != nil {
+		var none V
+		return none, entry, ErrNotFound
+	}
+	return value, entry, err
+}
+
+// Set sets a key's value, with the cache's lifetime. If it fails, the key is absent: nobody takes the old value for the
+// new one.
+func (c *Cache[V]) Set(key string, value V) error {
+	return c.SetFor(key, value, PutOptions{})
+}
+
+// SetFor is Set with options: a lifetime, or an epoch.
+func (c *Cache[V]) SetFor(key string, value V, how PutOptions) error {
+	data, err := Marshal(value)
+	if err == nil {
+		err = c.store.write(func(m *Map) error { return m.PutWith(textOf(key), data, how) })
+	}
+	if err != nil {
+		_ = c.store.use(func(m *Map) error { return m.Delete(textOf(key)) })
+	}
+	return err
+}
+
+// Add sets the value of an absent key; ErrExists: it has one. Of several that add a key, one does.
+func (c *Cache[V]) Add(key string, value V, how PutOptions) error {
+	data, err := Marshal(value)
+	if err != nil {
+		return err
+	}
+	return c.store.write(func(m *Map) error { return m.Insert(textOf(key), data, how) })
+}
+
+// Delete deletes a key. ErrNotFound: it was absent.
+func (c *Cache[V]) Delete(key string) error {
+	return c.store.use(func(m *Map) error { return m.Delete(textOf(key)) })
+}
+
+// Clear deletes all values. Those that are being computed are not kept.
+func (c *Cache[V]) Clear() error {
+	return c.store.use(func(m *Map) error { _, err := m.Clear(); return err })
+}
+
+type computing struct {
+	store  *store
+	key    string
+	before *computing
+}
+
+type computingKey struct{}
+
+// GetOrCompute returns a key's value, or computes it. Of all goroutines and processes that miss a key, one computes; the
+// others wait, until the context ends, or return the value that was there before, where the cache keeps stale ones. If the
+// one that computes fails or is killed, another computes. Where the pool has no room, the value is computed and not kept.
+//
+// The computation's context knows the key: to ask for it there, which would wait for itself, is ErrSelf.
+func (c *Cache[V]) GetOrCompute(ctx context.Context, key string, how PutOptions,
+	compute func(context.Context) (V, error)) (V, error) {
+	name := textOf(key)
+	for {
+		value, entry, err := c.get(name, true)
+		if err == nil && !entry.Stale {
+			return value, nil
+		}
+		found := err == nil
+		if err == ErrNotFound && entry.Version != 0 && !entry.Stale { // no value of this type
+			_ = c.store.use(func(m *Map) error { return m.DeleteVersion(name, entry.Version) })
+		}
+		var version Version
+		var mine bool
+		err = c.store.write(func(m *Map) (err error) { version, mine, err = m.Claim(name); return err })
+		switch {
+		case errors.Is(err, ErrExists):
+			continue
+		case errors.Is(err, ErrFull), errors.Is(err, ErrTooLarge), errors.Is(err, ErrReadOnly):
+			return compute(ctx)
+		case err != nil:
+			return value, err
+		case mine:
+			return c.compute(ctx, key, version, how, compute)
+		case found:
+			return value, nil
+		}
+		last, _ := ctx.Value(computingKey{}).(*computing)
+		for ; last != nil; last = last.before {
+			if last.store == c.store && last.key == key {
+				return value, ErrSelf
+			}
+		}
+		if err := c.wait(ctx, name, version); err != nil {
+			return value, err
+		}
+	}
+}
+
+// wait waits in slices: after each a call looks whether there is a new arena, as a claim in the old one may end late.
+func (c *Cache[V]) wait(ctx context.Context, key []byte, version Version) error {
+	slice, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	err := c.store.use(func(m *Map) error { return m.Wait(slice, key, version) })
+	if err == context.DeadlineExceeded {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (c *Cache[V]) compute(ctx context.Context, key string, claim Version, how PutOptions,
+	compute func(context.Context) (V, error)) (value V, err error) {
+	name := textOf(key)
+	m := c.Map()
+	done := false
+	defer func() {
+		if !done { // also where it panics
+			_ = m.DeleteVersion(name, claim)
+		}
+	}()
+	before, _ := ctx.Value(computingKey{}).(*computing)
+	value, err = compute(context.WithValue(ctx, computingKey{}, &computing{c.store, key, before}))
+	if err != nil {
+		return value, err
+	}
+	data, err := Marshal(value)
+	if err != nil {
+		return value, err
+	}
+	e := c.store.write(func(m *Map) error { return m.Replace(name, claim, data, how) })
+	// A value that was put meanwhile is newer than this one, and so is a deletion.
+	done = e == nil || errors.Is(e, ErrChanged) || errors.Is(e, syscall.ENOENT)
+	return value, nil
+}
+
+// Lock makes a lock of all processes on a key that has no value.
+func (c *Cache[V]) Lock(key string, ttl time.Duration) *Lock { return c.Map().NewLock(key, ttl) }

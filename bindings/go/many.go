@@ -1,0 +1,156 @@
+package tslab
+
+// #include "shim.h"
+import "C"
+
+import (
+	"runtime"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	batchMax  = C.SHIM_BATCH
+	batchRoom = 1024 // for a value of a batch; larger ones are fetched alone
+)
+
+// A batch is what crosses to C in one call: no pointers, but bytes one behind the other.
+type batch struct {
+	bytes   []byte
+	sizes   [2 * batchMax]C.uint32_t
+	results [batchMax]C.int64_t
+	values  [batchMax * batchRoom]byte
+}
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+// GetMany returns the values of keys, nil for those that are absent. They are not those of one moment. Up to 64 keys cost
+// one crossing to C, and their values share one piece of memory: copy one that you keep for long.
+func (m *Map) GetMany(keys [][]byte) ([][]byte, error) {
+	if m.isClosed() {
+		return nil, ErrClosed
+	}
+	values := make([][]byte, len(keys))
+	b := batches.Get().(*batch)
+	defer batches.Put(b)
+	for i := 0; i < len(keys); i += batchMax {
+		end := min(i+batchMax, len(keys))
+		if err := m.getBatch(b, keys[i:end], values[i:end]); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func min(a, b int) int {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+func (m *Map) getBatch(b *batch, keys, values [][]byte) error {
+	b.bytes = b.bytes[:0]
+	for i, key := range keys {
+		b.bytes = append(b.bytes, key...)
+		b.sizes[i] = C.uint32_t(len(key))
+	}
+	all, _ := bytesOf(b.bytes)
+	r := int64(C.shim_get_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), (*C.byte_t)(unsafe.Pointer(&b.values[0])),
+		batchRoom, &b.results[0]))
+	runtime.KeepAlive(m)
+	if r < 0 {
+		return m.fail(r)
+	}
+	sum := 0
+	for _, n := range b.results[:len(keys)] {
+		if n > 0 {
+			sum += int(n)
+		}
+	}
+	shared := make([]byte, 0, sum)
+	for i := range keys {
+		switch n := int64(b.results[i]); {
+		case n >= 0:
+			at := len(shared)
+			shared = append(shared, b.values[i*batchRoom:][:n]...)
+			values[i] = shared[at:len(shared):len(shared)]
+		case n == -int64(syscall.EMSGSIZE):
+			value, err := m.Get(keys[i])
+			if err != nil && err != ErrNotFound {
+				return err
+			}
+			values[i] = value
+		case n != -int64(syscall.ENOENT):
+			return m.fail(n)
+		}
+	}
+	return nil
+}
+
+// PutMany sets the values of keys, each as PutWith does. It returns the first error, and goes on to the other keys.
+func (m *Map) PutMany(keys, values [][]byte, how PutOptions) error {
+	if m.isClosed() {
+		return ErrClosed
+	}
+	if len(keys) != len(values) {
+		return &Error{syscall.EINVAL, "PutMany: as many values as keys"}
+	}
+	ttl, err := ttlOf(how.TTL)
+	if err != nil {
+		return err
+	}
+	b := batches.Get().(*batch)
+	defer batches.Put(b)
+	for i := 0; i < len(keys); i += batchMax {
+		end := min(i+batchMax, len(keys))
+		if e := m.putBatch(b, keys[i:end], values[i:end], how.Epoch, ttl); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (m *Map) putBatch(b *batch, keys, values [][]byte, epoch Epoch, ttl C.uint32_t) error {
+	b.bytes = b.bytes[:0]
+	for i, key := range keys {
+		b.bytes = append(append(b.bytes, key...), values[i]...)
+		b.sizes[2*i], b.sizes[2*i+1] = C.uint32_t(len(key)), C.uint32_t(len(values[i]))
+	}
+	all, _ := bytesOf(b.bytes)
+	r := int64(C.shim_put_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), C.TSLAB_MAP_PUT, epoch.native(), ttl,
+		&b.results[0]))
+	runtime.KeepAlive(m)
+	if cap(b.bytes) > len(b.values) {
+		b.bytes = nil // the pool of batches is not for large values
+	}
+	if r < 0 {
+		return m.fail(r)
+	}
+	for _, n := range b.results[:len(keys)] {
+		if n < 0 {
+			return m.fail(int64(n))
+		}
+	}
+	return nil
+}
+
+// Stats are counts of a map since it was made.
+type Stats struct {
+	Entries, Bytes, Hits, Misses, Inserts, Deletes, Expirations, Evictions, Failures uint64
+}
+
+// Stats returns the counts, without a walk over the entries.
+func (m *Map) Stats() (s Stats, err error) {
+	if m.isClosed() {
+		return s, ErrClosed
+	}
+	var n C.struct_tslab_map_statistics
+	n.size = C.sizeof_struct_tslab_map_statistics
+	if err := m.result(C.tslab_map_statistics(m.native, &n)); err != nil {
+		return s, err
+	}
+	return Stats{uint64(n.entries), uint64(n.bytes), uint64(n.hits), uint64(n.misses), uint64(n.inserts),
+		uint64(n.deletes), uint64(n.expirations), uint64(n.evictions), uint64(n.failures)}, nil
+}

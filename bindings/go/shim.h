@@ -1,0 +1,149 @@
+#pragma once
+/*
+ * The calls of libtslab in the form that cgo takes at the least cost: pointers to bytes, which cgo need not check, and
+ * structs without pointers. No memory of Go's is kept beyond a call.
+ */
+#include <tslab.h>
+#include <tslab_map.h>
+
+#include <errno.h>
+#include <string.h>
+
+typedef unsigned char byte_t;
+
+/* So many keys of a batch are at work at one time; their items are on the stack. */
+enum { SHIM_BATCH = 64 };
+
+static inline int64_t shim_get(struct tslab_map *map, const byte_t *key, size_t key_size, byte_t *buffer,
+                               size_t size) {
+        return tslab_map_get(map, key, key_size, buffer, size, NULL);
+}
+
+static inline int64_t shim_get_with(struct tslab_map *map, const byte_t *key, size_t key_size, byte_t *buffer,
+                                    size_t size, struct tslab_map_info *info) {
+        info->size = sizeof(*info);
+        return tslab_map_get_with(map, key, key_size, buffer, size, info);
+}
+
+static inline int64_t shim_take(struct tslab_map *map, const byte_t *key, size_t key_size, byte_t *buffer,
+                                size_t size, struct tslab_map_info *info) {
+        info->size = sizeof(*info);
+        info->accept = 0;
+        return tslab_map_take(map, key, key_size, buffer, size, info);
+}
+
+static inline int shim_put(struct tslab_map *map, const byte_t *key, size_t key_size, const byte_t *value,
+                           size_t value_size) {
+        return tslab_map_put(map, key, key_size, value, value_size, TSLAB_EPOCH_CURRENT);
+}
+
+static inline int shim_put_with(struct tslab_map *map, const byte_t *key, size_t key_size,
+                                const byte_t *value, size_t value_size, uint32_t mode, uint32_t epoch,
+                                uint32_t ttl_ms, tslab_handle version) {
+        const struct tslab_map_put_options options = {
+                .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode, .version = version
+        };
+
+        return tslab_map_put_with(map, key, key_size, value, value_size, &options);
+}
+
+static inline int shim_delete(struct tslab_map *map, const byte_t *key, size_t key_size,
+                              tslab_handle version) {
+        return version ? tslab_map_delete_version(map, key, key_size, version)
+                       : tslab_map_delete(map, key, key_size);
+}
+
+static inline int shim_touch(struct tslab_map *map, const byte_t *key, size_t key_size, uint32_t ttl_ms) {
+        return tslab_map_touch(map, key, key_size, ttl_ms);
+}
+
+static inline int shim_add(struct tslab_map *map, const byte_t *key, size_t key_size, int64_t delta,
+                           int64_t initial, uint32_t ttl_ms, int64_t *ret) {
+        return tslab_map_add(map, key, key_size, delta, initial, ttl_ms, ret);
+}
+
+static inline int shim_set_counter(struct tslab_map *map, const byte_t *key, size_t key_size, int64_t number,
+                                   uint32_t ttl_ms) {
+        const struct tslab_map_add_options options = { .size = sizeof(options),
+                                                       .mode = TSLAB_MAP_ADD_SET,
+                                                       .ttl_ms = ttl_ms };
+
+        return tslab_map_add_with(map, key, key_size, number, &options, NULL);
+}
+
+static inline int shim_limit(struct tslab_map *map, const byte_t *key, size_t key_size, double per_second,
+                             uint32_t burst, uint32_t cost, uint64_t *ret_retry_ms) {
+        return tslab_map_limit(map, key, key_size, per_second, burst, cost, ret_retry_ms);
+}
+
+static inline int shim_claim(struct tslab_map *map, const byte_t *key, size_t key_size, uint32_t limit_ms,
+                             tslab_handle *ret) {
+        return limit_ms ? tslab_map_claim_for(map, key, key_size, TSLAB_EPOCH_CURRENT, limit_ms, ret)
+                        : tslab_map_claim(map, key, key_size, TSLAB_EPOCH_CURRENT, ret);
+}
+
+static inline int shim_extend(struct tslab_map *map, const byte_t *key, size_t key_size, uint32_t limit_ms,
+                              tslab_handle *version) {
+        return tslab_map_claim_extend(map, key, key_size, limit_ms, version);
+}
+
+static inline int shim_is_claimed(struct tslab_map *map, const byte_t *key, size_t key_size,
+                                  tslab_handle version) {
+        return tslab_map_wait(map, key, key_size, version, 0);
+}
+
+static inline int shim_wait(struct tslab_waiter *waiter, struct tslab_map *map, const byte_t *key,
+                            size_t key_size, tslab_handle version, uint64_t *ret) {
+        return tslab_waiter_add(waiter, map, key, key_size, version, UINT32_MAX, ret);
+}
+
+static inline int shim_next(struct tslab_map *map, struct tslab_map_cursor *cursor, byte_t *buffer,
+                            size_t size, struct tslab_map_info *info) {
+        info->size = sizeof(*info);
+        info->accept = 0;
+        return tslab_map_next(map, cursor, buffer, size, info);
+}
+
+/*
+ * Gets n keys, which lie one behind the other: sizes[] has how long they are. The value of each goes to a room of its
+ * own in `values`, and its size, or the error, to results[].
+ */
+static inline int64_t shim_get_many(struct tslab_map *map, const byte_t *keys, const uint32_t *sizes,
+                                    size_t n, byte_t *values, size_t room, int64_t *results) {
+        struct tslab_map_item items[SHIM_BATCH];
+        int64_t r;
+
+        for (size_t i = 0; i < n; i++) {
+                items[i] = (struct tslab_map_item){
+                        .key = keys, .key_size = sizes[i], .value = values + i * room, .value_size = room
+                };
+                keys += sizes[i];
+        }
+        r = tslab_map_get_many(map, items, n);
+        for (size_t i = 0; i < n; i++)
+                results[i] = items[i].result;
+        return r;
+}
+
+/* Sets n keys. In `bytes` each key stands before its value; sizes[] has the sizes of both, in turn. */
+static inline int64_t shim_put_many(struct tslab_map *map, const byte_t *bytes, const uint32_t *sizes,
+                                    size_t n, uint32_t mode, uint32_t epoch, uint32_t ttl_ms,
+                                    int64_t *results) {
+        const struct tslab_map_put_options options = {
+                .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode
+        };
+        struct tslab_map_item items[SHIM_BATCH];
+        int64_t r;
+
+        for (size_t i = 0; i < n; i++) {
+                items[i] = (struct tslab_map_item){ .key = bytes, .key_size = sizes[2 * i] };
+                bytes += sizes[2 * i];
+                items[i].value = (void *) bytes;
+                items[i].value_size = sizes[2 * i + 1];
+                bytes += sizes[2 * i + 1];
+        }
+        r = tslab_map_put_many(map, items, n, &options);
+        for (size_t i = 0; i < n; i++)
+                results[i] = items[i].result;
+        return r;
+}
