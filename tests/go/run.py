@@ -1,0 +1,73 @@
+"""Builds the programs of the Go tests, offline, and runs them on a real daemon.
+
+    run.py build GO BUILD STAMP           all of them, into tests/go/ of the build folder
+    run.py suite GO BUILD TSLABD          the tests of ./suite
+    run.py conformance GO BUILD TSLABD    the cases that all bindings pass
+    run.py vet GO BUILD TSLABD            go vet, gofmt, and `go build` of each package
+
+Without a Go the test is skipped.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+SKIPPED = 77
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = 'actor',
+MODULE = HERE.parent.parent / 'bindings/go'
+
+
+def environment(build):
+    return {**os.environ, 'PKG_CONFIG_PATH': f'{build}/meson-uninstalled', 'LD_LIBRARY_PATH': f'{build}/libclient',
+            'GOCACHE': f'{build}/go-cache', 'GOFLAGS': '-mod=mod', 'GOPROXY': 'off', 'GOTOOLCHAIN': 'local', 'CGO_ENABLED': '1',
+            'GOPATH': f'{build}/go-path', 'GOWORK': 'off'}
+
+
+def go(program, build, folder, *arguments):
+    subprocess.run([program, *arguments], cwd=folder, env=environment(build), check=True)
+
+
+def build_all(program, build, stamp):
+    out = pathlib.Path(build, 'tests/go')
+    out.mkdir(exist_ok=True)
+    go(program, build, HERE / 'suite', 'test', '-c', '-o', out / 'suite.test', '.')
+    for name in PROGRAMS:
+        go(program, build, HERE / name, 'build', '-o', out / name, '.')
+    pathlib.Path(stamp).touch()
+
+
+def with_daemon(build, tslabd, command, *arguments):
+    from daemon import Daemon
+    with Daemon(tslabd, *arguments) as daemon:
+        subprocess.run(command, env={**environment(build), **daemon.environment, 'TSLAB_POOL': daemon.socket}, check=True)
+
+
+def run_suite(program, build, tslabd):
+    begun = time.monotonic()
+    with_daemon(build, tslabd, [f'{build}/tests/go/suite.test', '-test.v', '-test.timeout=100s'])
+    print(f'{time.monotonic() - begun:.1f} s')
+
+
+def run_conformance(program, build, tslabd):
+    subprocess.run([sys.executable, HERE.parent / 'conformance/run.py', tslabd, f'{build}/tests/go/actor'],
+                   env={**os.environ, **environment(build)}, check=True)
+
+
+def run_vet(program, build, tslabd):
+    gofmt = pathlib.Path(program).resolve().parent / 'gofmt'
+    for folder in MODULE, HERE / 'suite', *(HERE / name for name in PROGRAMS):
+        go(program, build, folder, 'vet', './...')
+        go(program, build, folder, 'build', './...')
+    text = subprocess.run([gofmt, '-l', MODULE, HERE], stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert not text, f'gofmt would change {text}'
+
+
+if __name__ == '__main__':
+    mode, program, *arguments = sys.argv[1:]
+    if not program:
+        print('skipped: there is no Go')
+        sys.exit(SKIPPED)
+    {'build': build_all, 'conformance': run_conformance, 'suite': run_suite, 'vet': run_vet}[mode](program, *arguments)

@@ -1,0 +1,245 @@
+package tslabtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tslab"
+)
+
+func TestMap(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	check(t, m.Put([]byte("a"), []byte("1")))
+	same(t, string(must(m.Get([]byte("a")))), "1")
+	for _, n := range []int{0, 1, 4095, 4096, 4097, 300000, 1 << 20} {
+		value := bytes.Repeat([]byte{byte(n)}, n)
+		check(t, m.Put([]byte("k"), value))
+		if !bytes.Equal(must(m.Get([]byte("k"))), value) || !bytes.Equal(must(m.Entry([]byte("k"), false)).Value, value) {
+			t.Fatal(n)
+		}
+	}
+	check(t, m.Put(nil, nil))
+	if v := must(m.Get(nil)); v == nil || len(v) != 0 {
+		t.Fatal("an empty value is a value")
+	}
+	small := make([]byte, 3)
+	if _, err := m.GetInto([]byte("k"), small); !errors.Is(err, syscall.EMSGSIZE) {
+		t.Fatal(err)
+	}
+	same(t, must(m.GetInto([]byte("a"), small)), 1)
+	same(t, len(must(m.Take([]byte("k")))), 1<<20)
+	same(t, must(m.Count()), 2)
+	same(t, must(m.Stats()).Entries, 2)
+}
+
+func TestErrors(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	_, err := m.Get([]byte("none"))
+	for _, target := range []error{tslab.ErrNotFound, syscall.ENOENT, fs.ErrNotExist} {
+		same(t, errors.Is(err, target), true)
+	}
+	same(t, errors.Is(err, tslab.ErrFull), false)
+	err = m.Put([]byte("a"), make([]byte, 1<<20+1))
+	same(t, errors.Is(err, tslab.ErrTooLarge) && errors.Is(err, syscall.E2BIG), true)
+	check(t, m.Put([]byte("a"), nil))
+	same(t, errors.Is(m.Insert([]byte("a"), nil, tslab.PutOptions{}), tslab.ErrExists), true)
+	same(t, errors.Is(m.Update([]byte("b"), nil, tslab.PutOptions{}), tslab.ErrNotFound), true)
+	same(t, errors.Is(m.Replace([]byte("a"), 1, nil, tslab.PutOptions{}), tslab.ErrChanged), true)
+	same(t, errors.Is(m.PutWith([]byte("a"), nil, tslab.PutOptions{TTL: -2}), tslab.ErrInvalid), true)
+	same(t, errors.Is(m.PutWith([]byte("a"), nil, tslab.PutOptions{TTL: 50 * 24 * time.Hour}), tslab.ErrInvalid), true)
+	full := newNamed(t, m.Pool(), "full", tslab.MapOptions{LimitBytes: 4096})
+	for err, i := error(nil), 0; ; i++ {
+		if err = full.Put([]byte(fmt.Sprint(i)), make([]byte, 200)); err != nil {
+			same(t, errors.Is(err, tslab.ErrFull) && errors.Is(err, syscall.ENOSPC), true)
+			break
+		}
+	}
+	_, err = tslab.Open(t.TempDir() + "/none.sock")
+	same(t, errors.Is(err, syscall.ENOENT), true)
+	reader := must(tslab.OpenWith(os.Getenv("TSLAB_POOL"), tslab.PoolOptions{Reader: true}))
+	defer reader.Close()
+	read := must(reader.MapWith(m.Name(), tslab.MapOptions{Existing: true}))
+	same(t, len(must(read.Get([]byte("a")))), 0)
+	same(t, errors.Is(read.Put([]byte("a"), nil), tslab.ErrReadOnly), true)
+}
+
+func newNamed(t testing.TB, pool *tslab.Pool, name string, how tslab.MapOptions) *tslab.Map {
+	return must(pool.MapWith(name, how))
+}
+
+func TestBatch(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	var keys, values [][]byte
+	for i := 0; i < 200; i++ {
+		keys = append(keys, []byte(fmt.Sprint("key ", i)))
+		values = append(values, bytes.Repeat([]byte{byte(i)}, i*i/8))
+	}
+	check(t, m.PutMany(keys, values, tslab.PutOptions{TTL: time.Hour}))
+	keys = append(keys, []byte("none"), keys[7])
+	got := must(m.GetMany(keys))
+	for i := range values {
+		if !bytes.Equal(got[i], values[i]) || got[i] == nil {
+			t.Fatal(i)
+		}
+	}
+	if got[200] != nil || !bytes.Equal(got[201], values[7]) {
+		t.Fatal("absent, and twice")
+	}
+	_ = append(got[1], 0xff) // values share memory, and none reaches into the next
+	if !bytes.Equal(got[2], values[2]) {
+		t.Fatal("an append writes into another value")
+	}
+	same(t, must(m.Entry(keys[0], false)).TTL > time.Minute, true)
+	err := m.PutMany([][]byte{[]byte("x"), []byte("y")}, [][]byte{make([]byte, 2<<20), nil}, tslab.PutOptions{})
+	same(t, errors.Is(err, tslab.ErrTooLarge), true)
+	_, err = m.Get([]byte("y"))
+	check(t, err)
+	same(t, len(must(m.GetMany(nil))), 0)
+}
+
+func TestCounters(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	var all sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := 0; i < 1000; i++ {
+				must(m.Add([]byte("n"), 1))
+			}
+		}()
+	}
+	all.Wait()
+	same(t, must(m.Add([]byte("n"), 0)), 8000)
+	same(t, must(m.AddWith([]byte("edge"), 1, math.MaxInt64-1, time.Hour)), math.MaxInt64)
+	for _, delta := range []int64{1, math.MaxInt64} {
+		_, err := m.Add([]byte("edge"), delta)
+		isError(t, err, tslab.ErrOverflow)
+	}
+	same(t, must(m.Add([]byte("edge"), 0)), math.MaxInt64)
+	check(t, m.SetCounter([]byte("edge"), -7, time.Hour))
+	same(t, must(m.Add([]byte("edge"), 0)), -7)
+	check(t, m.Put([]byte("text"), []byte("x")))
+	_, err := m.Add([]byte("text"), 1)
+	same(t, errors.Is(err, tslab.ErrInvalid), true)
+
+	limiter := must(tslab.NewLimiter(m.Pool(), "limits", 0.001, 2))
+	must(limiter.Take("alice"))
+	must(limiter.Take("alice"))
+	same(t, must(limiter.Take("alice")) > 0, true)
+	same(t, must(limiter.Take("bob")), 0)
+}
+
+func TestWalk(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	for i := 0; i < 1000; i++ {
+		check(t, m.Put([]byte(fmt.Sprint(i)), make([]byte, 10*i)))
+	}
+	met := map[string]int{}
+	check(t, m.Walk(func(e tslab.Entry) bool { met[string(e.Key)] = len(e.Value); return true }))
+	for i := 0; i < 1000; i++ {
+		same(t, met[fmt.Sprint(i)], 10*i)
+	}
+	same(t, len(met), 1000)
+	n := 0
+	check(t, m.Walk(func(tslab.Entry) bool { n++; return n < 3 }))
+	same(t, n, 3)
+}
+
+func TestTag(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	tag := must(m.Pool().Reserve("tag"))
+	check(t, m.PutWith([]byte("a"), nil, tslab.PutOptions{Epoch: tag}))
+	check(t, m.Put([]byte("b"), nil))
+	same(t, must(m.Expire(tag)), 1)
+	_, err := m.Get([]byte("a"))
+	isError(t, err, tslab.ErrNotFound)
+	check(t, m.PutWith([]byte("c"), nil, tslab.PutOptions{Epoch: tag}))
+	check(t, m.Pool().Revoke(tag))
+	_, err = m.Get([]byte("c"))
+	isError(t, err, tslab.ErrNotFound)
+	err = m.PutWith([]byte("c"), nil, tslab.PutOptions{Epoch: tag})
+	same(t, errors.Is(err, tslab.ErrEpochClosed) || errors.Is(err, tslab.ErrStale), true)
+	_, err = m.Get([]byte("b"))
+	check(t, err)
+}
+
+func TestCloseBesideCalls(t *testing.T) {
+	pool := must(tslab.Open(os.Getenv("TSLAB_POOL")))
+	m := must(pool.Map("CloseBesideCalls"))
+	lock := m.NewLock("turn", 0)
+	same(t, must(lock.TryAcquire()), true)
+	var all sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		all.Add(1)
+		go func(key []byte) {
+			defer all.Done()
+			for {
+				err := m.Put(key, key)
+				if _, e := m.Get(key); err == nil && e != tslab.ErrNotFound {
+					err = e
+				}
+				if err != nil {
+					if !errors.Is(err, tslab.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		}([]byte{byte(i)})
+	}
+	time.Sleep(20 * time.Millisecond)
+	again := must(open(t).Map("CloseBesideCalls"))
+	check(t, pool.Close())
+	all.Wait()
+	isError(t, pool.Close(), tslab.ErrClosed)
+	_, err := m.Get([]byte("a"))
+	same(t, errors.Is(err, tslab.ErrClosed), true)
+
+	// The process's locks are free, and what it put is there.
+	until(t, func() bool { return must(again.NewLock("turn", 0).TryAcquire()) })
+	check(t, again.Close())
+	_, err = again.Get([]byte("a"))
+	isError(t, err, tslab.ErrClosed)
+}
+
+func TestObjects(t *testing.T) {
+	pool := open(t)
+	var kept *tslab.Thread
+	var freed tslab.Handle
+	var handle tslab.Handle
+	check(t, pool.OnThread(func(thread *tslab.Thread) error {
+		kept = thread
+		object := must(thread.AllocPending(100, 0))
+		copy(object.Bytes, "hello")
+		check(t, object.Publish())
+		handle = object.Handle
+		freed = must(thread.AllocPending(100, 0)).Handle
+		return nil
+	}))
+	_, err := kept.Get(handle)
+	isError(t, err, tslab.ErrClosed)
+	same(t, string(must(pool.Read(handle))[:5]), "hello")
+	_, err = pool.Read(freed)
+	same(t, errors.Is(err, tslab.ErrStale), true)
+	root, err := pool.Root("object")
+	if err != nil && !errors.Is(err, tslab.ErrNotFound) {
+		t.Fatal(err)
+	}
+	check(t, pool.SetRoot("object", root, handle))
+	same(t, errors.Is(pool.SetRoot("object", root, handle+1), tslab.ErrChanged), true)
+	same(t, must(pool.Root("object")), handle)
+	check(t, pool.OnThread(func(thread *tslab.Thread) error {
+		same(t, string(must(thread.Get(handle)).Bytes[:5]), "hello")
+		return thread.Free(handle)
+	}))
+	check(t, pool.SetRoot("object", handle, 0))
+}
