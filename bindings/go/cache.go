@@ -68,6 +68,52 @@ func (c *Cache[V]) Add(key string, value V, how PutOptions) error {
 	return c.store.write(func(m *Map) error { return m.Insert(textOf(key), data, how) })
 }
 
+// Incr adds to a number and returns the sum; an absent key becomes a counter that begins at 0. No add of others is lost.
+// ErrInvalid: the value is no number.
+func (c *Cache[V]) Incr(key string, delta int64) (sum int64, err error) {
+	name := textOf(key)
+	err = c.store.write(func(m *Map) error {
+		for {
+			sum, err = m.Add(name, delta)
+			if !errors.Is(err, ErrInvalid) {
+				return err
+			}
+			var entry Entry
+			if entry, err = m.Entry(name, false); err == ErrNotFound {
+				continue
+			}
+			if err == nil && entry.Counter { // it was replaced just now; or it is a limit
+				sum, err = m.Add(name, delta)
+				return err
+			}
+			if err == nil {
+				err = m.replaceSum(name, entry, delta, &sum)
+			}
+			if err != ErrChanged {
+				return err
+			}
+		}
+	})
+	return sum, err
+}
+
+// replaceSum adds to a number that was set as a value.
+func (m *Map) replaceSum(key []byte, entry Entry, delta int64, sum *int64) error {
+	var number int64
+	if Unmarshal(entry.Value, false, &number) != nil {
+		return ErrInvalid
+	}
+	*sum = number + delta
+	if (delta > 0) != (*sum > number) && delta != 0 {
+		return ErrOverflow
+	}
+	data, err := Marshal(*sum)
+	if err != nil {
+		return err
+	}
+	return m.Replace(key, entry.Version, data, PutOptions{TTL: entry.TTL})
+}
+
 // Delete deletes a key. ErrNotFound: it was absent.
 func (c *Cache[V]) Delete(key string) error {
 	return c.store.use(func(m *Map) error { return m.Delete(textOf(key)) })
