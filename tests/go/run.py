@@ -3,6 +3,9 @@
     run.py build GO BUILD STAMP           all of them, into tests/go/ of the build folder
     run.py suite GO BUILD TSLABD          the tests of ./suite
     run.py conformance GO BUILD TSLABD    the cases that all bindings pass
+    run.py race GO BUILD TSLABD           the same under the race detector
+    run.py frameworks GO BUILD TSLABD     gin, echo and scs; skipped where their modules cannot be downloaded
+    run.py kills GO BUILD TSLABD          workers that are killed
     run.py vet GO BUILD TSLABD            go vet, gofmt, and `go build` of each package
 
 Without a Go the test is skipped.
@@ -10,6 +13,7 @@ Without a Go the test is skipped.
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -47,8 +51,40 @@ def with_daemon(build, tslabd, command, *arguments):
 
 def run_suite(program, build, tslabd):
     begun = time.monotonic()
-    with_daemon(build, tslabd, [f'{build}/tests/go/suite.test', '-test.v', '-test.timeout=100s'])
+    with_daemon(build, tslabd, [f'{build}/tests/go/suite.test', '-test.v', '-test.short'])
     print(f'{time.monotonic() - begun:.1f} s')
+
+
+def run_frameworks(program, build, tslabd):
+    """In a copy: Go completes go.mod."""
+    copy = pathlib.Path(build, 'tests/go/frameworks')
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(HERE / 'frameworks', copy)
+    text = (copy / 'go.mod').read_text().replace('../../../bindings/go', str(MODULE))
+    (copy / 'go.mod').write_text(text)
+    online = environment(build)
+    del online['GOPROXY']
+    if 'GOPROXY' in os.environ:
+        online['GOPROXY'] = os.environ['GOPROXY']
+    try:
+        done = subprocess.run([program, 'mod', 'tidy'], cwd=copy, env=online, timeout=200)
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is None or done.returncode != 0:
+        print('skipped: the modules of gin, echo and scs cannot be had')
+        sys.exit(SKIPPED)
+    go(program, build, copy, 'test', '-c', '-o', copy / 'frameworks.test', '.')
+    with_daemon(build, tslabd, [copy / 'frameworks.test', '-test.v'])
+
+
+def run_race(program, build, tslabd):
+    out = f'{build}/tests/go/suite-race.test'
+    go(program, build, HERE / 'suite', 'test', '-race', '-c', '-o', out, '.')
+    with_daemon(build, tslabd, [out, '-test.v', '-test.short'])
+
+
+def run_kills(program, build, tslabd):
+    with_daemon(build, tslabd, [f'{build}/tests/go/suite.test', '-test.v', '-test.run=TestKills', '-test.timeout=0'])
 
 
 def run_conformance(program, build, tslabd):
@@ -70,4 +106,5 @@ if __name__ == '__main__':
     if not program:
         print('skipped: there is no Go')
         sys.exit(SKIPPED)
-    {'build': build_all, 'conformance': run_conformance, 'suite': run_suite, 'vet': run_vet}[mode](program, *arguments)
+    {'build': build_all, 'conformance': run_conformance, 'frameworks': run_frameworks,
+     'kills': run_kills, 'race': run_race, 'suite': run_suite, 'vet': run_vet}[mode](program, *arguments)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -151,6 +152,19 @@ func TestCache(t *testing.T) {
 	})
 	isError(t, err, tslab.ErrSelf)
 	same(t, must(cache.GetOrCompute(context.Background(), "f", tslab.PutOptions{}, compute)).N, want.N)
+
+	numbers := must(tslab.NewCache[int](pool, "numbers", tslab.MapOptions{}))
+	check(t, numbers.Clear())
+	same(t, must(numbers.Incr("counter", 3)), 3)
+	same(t, must(numbers.Get("counter")), 3)
+	check(t, numbers.Set("set", 5))
+	same(t, must(numbers.Incr("set", -7)), -2)
+	same(t, must(numbers.Get("set")), -2)
+	check(t, numbers.Set("set", math.MaxInt64))
+	_, err = numbers.Incr("set", 1)
+	isError(t, err, tslab.ErrOverflow)
+	_, err = must(tslab.NewCache[string](pool, "numbers", tslab.MapOptions{})).Get("set")
+	isError(t, err, tslab.ErrNotFound)
 
 	// A value that does not fit is an error, and the old one is gone.
 	text := must(tslab.NewCache[string](pool, "texts", tslab.MapOptions{}))

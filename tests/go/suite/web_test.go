@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,45 @@ func TestWebLimit(t *testing.T) {
 		same(t, status, want)
 		same(t, header.Get("Retry-After") != "", want == 429)
 	}
+}
+
+func TestWebSessions(t *testing.T) {
+	sessions := must(tslab.NewSessions(open(t), "web sessions", 0))
+	var troubles int32
+	server := httptest.NewServer(web.Sessions(sessions, web.SessionOptions{Insecure: true}, func(error) {
+		atomic.AddInt32(&troubles, 1)
+	})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := web.SessionOf(r)
+		switch r.URL.Path {
+		case "/login":
+			check(t, s.Renew())
+			check(t, s.Set("user", "alice"))
+		case "/logout":
+			check(t, s.End())
+		case "/beside": // another request changes the session before this one saves
+			entry := must(sessions.Entry(must(r.Cookie("session")).Value))
+			check(t, sessions.Replace(must(r.Cookie("session")).Value, entry.Version, must(tslab.Marshal(map[string]string{"user": "bob"}))))
+			check(t, s.Set("user", "eve"))
+		}
+		user, _ := s.Get("user").(string)
+		io.WriteString(w, user)
+	})))
+	defer server.Close()
+	_, user, header := fetch(t, server.URL, "Cookie", "session=01234567890123456789012345678901")
+	same(t, user+header.Get("Set-Cookie"), "")
+	_, _, header = fetch(t, server.URL+"/login")
+	cookie := strings.SplitN(header.Get("Set-Cookie"), ";", 2)[0]
+	for _, want := range []string{"/ alice", "/beside eve", "/ bob", "/login alice", "/ "} {
+		path, user, _ := strings.Cut(want, " ")
+		_, got, _ := fetch(t, server.URL+path, "Cookie", cookie) // the id that /login ends, too
+		same(t, got, user)
+	}
+	same(t, atomic.LoadInt32(&troubles), 1)
+	_, _, header = fetch(t, server.URL+"/login")
+	cookie = strings.SplitN(header.Get("Set-Cookie"), ";", 2)[0]
+	fetch(t, server.URL+"/logout", "Cookie", cookie)
+	_, user, _ = fetch(t, server.URL, "Cookie", cookie)
+	same(t, user, "")
 }
 
 func TestScsStore(t *testing.T) {
