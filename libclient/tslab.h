@@ -89,7 +89,7 @@ __extension__ enum tslab_epoch {
 
 /* Constants are enumerators, so that other languages' tools, which read headers without macros, find them. */
 enum tslab_size {
-        TSLAB_CLASSES_MAX = 16,
+        TSLAB_CLASSES_MAX = 32,
         TSLAB_LABEL_SIZE = 32, /* with the final 0 */
 };
 
@@ -124,9 +124,8 @@ struct tslab_options {
         uint64_t retain_bytes; /* free slabs up to this sum keep their memory; 0: 16 MiB, below 4096: none */
         uint32_t n_threads; /* records: one for each thread, and one for each process; 0: 1024 */
         uint32_t n_epochs; /* 2 to 64; 0: 16 */
-        uint32_t
-                n_classes; /* in classes[]; 0: 64, 96, 128, 192, 256, 336, 400, 512, 576, 672, 816, 1024, 1360,
-                              2048 and 4096 bytes */
+        /* In classes[]; 0: 64, 96, 128, 192, 256, 336, 400, 512, 576, 672, 816, 1024, 1360, 2048 and 4096 bytes. */
+        uint32_t n_classes;
         uint32_t classes[TSLAB_CLASSES_MAX]; /* object sizes, rising multiples of 16 from 64 to 4096 */
 
         /* One in so many calls that no cache serves is timed, for tslab_thread_stats(); 0: none. */

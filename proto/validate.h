@@ -22,7 +22,7 @@
 
 /* Entries in one message; longer lists go into several replies. */
 #define PROTO_EPOCHS_MAX 64
-#define PROTO_CLASSES_MAX 16
+#define PROTO_CLASSES_MAX 32
 #define PROTO_PROBLEMS_MAX 64
 #define PROTO_CLIENTS_MAX 256
 #define PROTO_ROOTS_MAX 64

@@ -27,14 +27,21 @@ static_assert(sizeof(ShmSizeOf) == SHM_CLASS_GRANULE, "a size is the offset of i
 
 /* The cache for slots of a class of an open epoch; indexed by the class and epoch bits of their slab's word. */
 typedef struct ShmPlaceOf {
-        uint64_t key; /* class, epoch and era, as in the word; UINT64_MAX: the epoch is not open */
-        ShmCache *cache;
+        uint32_t key; /* class, epoch and era, as in the word; UINT32_MAX: the epoch is not open */
+        uint32_t cache_off; /* in the actor's caches */
 } ShmPlaceOf;
-static_assert(sizeof(ShmPlaceOf) == 1 << SLAB_CLASS_SHIFT,
-              "a word's class and epoch are the offset of its entry");
+static_assert(SLAB_CACHED_MASK < UINT32_MAX, "a place has all of a key");
 
-/* The bits of a slab word that are the offset of its ShmPlaceOf: class and epoch. */
-#define SHM_PLACE_MASK (UINT64_C(0x3ff) << SLAB_CLASS_SHIFT)
+static inline uint32_t shm_place_index(uint32_t class, uint32_t epoch) {
+        return epoch * SHM_CLASSES_MAX + class;
+}
+
+/* That of a slab, by the class and epoch in its word, or in a key. */
+static inline uint32_t shm_place_index_of(uint64_t high) {
+        return high >> SLAB_CLASS_SHIFT & (SHM_EPOCHS_MAX * SHM_CLASSES_MAX - 1);
+}
+static_assert(1 << (SLAB_EPOCH_SHIFT - SLAB_CLASS_SHIFT) == SHM_CLASSES_MAX,
+              "they stand side by side in the word");
 
 /* A path of a map's index that is to be shortened: see shm/map/trie/trie-shrink.c. */
 typedef struct ShmKeptPath {
@@ -88,7 +95,8 @@ typedef struct ShmActor {
         ShmSlabLine *lines;
         uint64_t handle_bits; /* pool key and version, as in every handle of the pool */
         uint64_t n_slots_ever; /* slots of slabs that were ever used; may lag behind */
-        ShmPlaceOf freed_place; /* that of the slot that the fast path freed last */
+        uint64_t freed_key; /* the key of the slot that the fast path freed last; UINT64_MAX: none */
+        ShmCache *freed_cache; /* the cache that has it */
         uint64_t freed_next; /* id of that slot, and above it the tag of its next object: to be checked */
 
         ShmArena *arena;
@@ -110,7 +118,7 @@ typedef struct ShmActor {
         uint32_t current; /* API number of the current epoch; UINT32_MAX: it is not open */
         uint32_t numbers[SHM_EPOCHS_MAX]; /* API numbers of open epochs, or UINT32_MAX */
         ShmSizeOf sizes[SHM_GRANULES_MAX]; /* by (size - 1) / SHM_CLASS_GRANULE */
-        ShmPlaceOf places[SHM_EPOCHS_MAX * SHM_CLASSES_MAX]; /* by class | epoch << 4 */
+        ShmPlaceOf places[SHM_EPOCHS_MAX * SHM_CLASSES_MAX]; /* see shm_place_index() */
 } ShmActor;
 
 /*

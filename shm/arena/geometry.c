@@ -10,7 +10,7 @@ static int geometry_refuse(const char **ret_why, const char *why) {
 
 static int geometry_check_classes(const ShmGeometry *g, const char **ret_why) {
         if (g->n_classes < 1 || g->n_classes > SHM_CLASSES_MAX)
-                return geometry_refuse(ret_why, "a pool has 1 to 16 size classes");
+                return geometry_refuse(ret_why, "a pool has 1 to 32 size classes");
         for (uint32_t i = 0; i < g->n_classes; i++) {
                 uint32_t size = g->class_size[i];
 

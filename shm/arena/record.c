@@ -100,9 +100,9 @@ static void actor_init_view(ShmActor *actor, ShmArena *arena, uint32_t record) {
                 .seen = UINT64_MAX,
         };
         /* A key of zeros is that of a slab that was dropped: no place is one of it, while there are no caches. */
-        actor->freed_place.key = UINT64_MAX;
+        actor->freed_key = UINT64_MAX;
         for (uint32_t i = 0; i < SHM_EPOCHS_MAX * SHM_CLASSES_MAX; i++)
-                actor->places[i].key = UINT64_MAX;
+                actor->places[i].key = UINT32_MAX;
 }
 
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {

@@ -193,8 +193,8 @@ static ShmCache *batch_cache(ShmActor *actor, const BatchRun *run) {
         /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the objects' while they live. */
         uint64_t state = shm_load_acq(&actor->lines[run->slab].word.high);
 
-        if ((state & SLAB_CACHED_MASK) == actor->freed_place.key)
-                return actor->freed_place.cache;
+        if ((state & SLAB_CACHED_MASK) == actor->freed_key)
+                return actor->freed_cache;
         return shm_cache_of_state(actor, state);
 }
 

@@ -37,6 +37,10 @@ static inline ShmCache *shm_cache_of(const ShmActor *actor, uint32_t number, uin
         return (ShmCache *) (actor->caches + id * actor->epoch_stride + off);
 }
 
+static inline ShmCache *shm_cache_at_place(const ShmActor *actor, const ShmPlaceOf *place) {
+        return (ShmCache *) (actor->caches + place->cache_off);
+}
+
 /* The fast path cannot serve the call. It has entered an operation, and has changed nothing else. */
 #define SHM_CACHE_E_MISS 1
 
@@ -106,13 +110,13 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
 
 /* The cache for slots whose slab's word has `state`, kept for the frees that follow. NULL: the epoch is not open. */
 shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
-        const ShmPlaceOf *place =
-                (const ShmPlaceOf *) ((const uint8_t *) actor->places + (state & SHM_PLACE_MASK));
+        const ShmPlaceOf *place = &actor->places[shm_place_index_of(state)];
 
         if ((state & SLAB_CACHED_MASK) != place->key)
                 return NULL;
-        actor->freed_place = *place;
-        return place->cache;
+        actor->freed_key = place->key;
+        actor->freed_cache = shm_cache_at_place(actor, place);
+        return actor->freed_cache;
 }
 
 /*
@@ -136,8 +140,8 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
                 return SHM_CACHE_E_MISS;
         /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the object's while it lives. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);
-        cache = actor->freed_place.cache;
-        if ((state & SLAB_CACHED_MASK) != actor->freed_place.key) {
+        cache = actor->freed_cache;
+        if ((state & SLAB_CACHED_MASK) != actor->freed_key) {
                 cache = shm_cache_of_state(actor, state);
                 if (shm_unlikely(!cache))
                         return SHM_CACHE_E_MISS;

@@ -46,9 +46,9 @@ static void copy_epoch(ShmActor *actor, uint32_t epoch) {
 
         actor->numbers[epoch] = open ? shm_epoch_number(epoch, era) : UINT32_MAX;
         for (uint32_t class = 0; class < arena->n_classes; class += 1)
-                actor->places[epoch << 4 | class] = (ShmPlaceOf){
-                        .key = open ? slab_key(class, epoch, era) : UINT64_MAX,
-                        .cache = cache_at(actor, epoch, class),
+                actor->places[shm_place_index(class, epoch)] = (ShmPlaceOf){
+                        .key = open ? (uint32_t) slab_key(class, epoch, era) : UINT32_MAX,
+                        .cache_off = shm_arena_cache_index(arena, epoch, class) * (uint32_t) sizeof(ShmCache),
                 };
 }
 
@@ -77,7 +77,7 @@ static void cache_refresh_copies(ShmActor *actor) {
         for (uint32_t i = 0; i < actor->arena->n_epochs; i++)
                 copy_epoch(actor, i);
         copy_sizes(actor);
-        actor->freed_place = (ShmPlaceOf){ .key = UINT64_MAX };
+        actor->freed_key = UINT64_MAX;
         /* No record has this value, so every operation takes the slow path. */
         if (actor->attention & SHM_ATTENTION_FREEZE || actor->fences)
                 actor->attention = UINT64_MAX;
@@ -359,8 +359,8 @@ static uint32_t cache_slots(const ShmActor *actor, uint64_t key, uint64_t size) 
 }
 
 void shm_cache_shorten(ShmActor *actor, uint64_t key, uint64_t size) {
-        const ShmPlaceOf *place = &actor->places[(key & SHM_PLACE_MASK) >> SLAB_CLASS_SHIFT];
-        ShmCache *cache = place->cache;
+        const ShmPlaceOf *place = &actor->places[shm_place_index_of(key)];
+        ShmCache *cache = shm_cache_at_place(actor, place);
         uint32_t n;
 
         /* ORDER: rlx; ours, or a hint. */
@@ -424,7 +424,7 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         w = shm_slab_word(arena, slot_id_slab(id));
         epoch = slab_word_epoch(w);
         if (cache_is_ours(actor) && slab_word_class(w) < arena->n_classes &&
-            actor->places[epoch << 4 | slab_word_class(w)].key == (w.high & SLAB_CACHED_MASK))
+            actor->places[shm_place_index_of(w.high)].key == (w.high & SLAB_CACHED_MASK))
                 cache = cache_at(actor, epoch, slab_word_class(w));
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
 

@@ -10,7 +10,7 @@
 #define SHM_ENTRY_FORMAT 4
 
 #define SHM_MAP_WAITS 16
-#define SHM_MAP_HANDS 16 /* SHM_CLASSES_MAX */
+#define SHM_MAP_HANDS 32 /* SHM_CLASSES_MAX */
 #define SHM_MAP_RANGES 256U
 
 typedef enum ShmMapEvict {
@@ -85,7 +85,7 @@ typedef struct ShmMapState {
         /* SHM_MAP_ROUGH_*, and since when the map did not change: see tally.c. 0: the totals are exact. */
         uint64_t roughly;
 } ShmMapState;
-static_assert(sizeof(ShmMapState) == 64 + 64 + 512 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
+static_assert(sizeof(ShmMapState) == 64 + 64 + 1024 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
 
 /*
  * In the record of a thread: changes that are not yet added to the map's state. They are of one map at a time, and stay

@@ -112,11 +112,11 @@ typedef struct ShmRecord {
         uint64_t map_hits[SHM_ROOTS_MAX]; /* sums over all owners, as `counters` */
         uint64_t map_misses[SHM_ROOTS_MAX];
 } ShmRecord;
-static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 128 + 2048 + 2 * 512, "arena format");
+static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 256 + 2048 + 2 * 512, "arena format");
 
 /*
- * The caches of a record stand in one or two groups, each with up to SHM_CACHE_GROUP classes of each epoch. So if a
- * thread uses small classes alone, the caches of large ones have no pages.
+ * The caches of a record stand in groups, each with up to SHM_CACHE_GROUP classes of each epoch. So if a thread uses
+ * small classes alone, the caches of large ones have no pages.
  *
  *     epoch 0: class 0 to 7 | epoch 1: class 0 to 7 | ...        epoch 0: class 8 to 15 | epoch 1: class 8 to 15 | ...
  */
@@ -126,5 +126,5 @@ static inline uint32_t shm_cache_group(uint32_t n_classes) {
 
 /* The number of places for caches in a record; some have no class. */
 static inline uint32_t shm_n_caches(uint32_t n_epochs, uint32_t n_classes) {
-        return n_epochs * shm_cache_group(n_classes) * (n_classes > SHM_CACHE_GROUP ? 2 : 1);
+        return n_epochs * ((n_classes + SHM_CACHE_GROUP - 1) / SHM_CACHE_GROUP) * shm_cache_group(n_classes);
 }

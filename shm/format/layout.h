@@ -22,7 +22,7 @@
 
 #define SHM_SLAB_SIZE 4096
 #define SHM_SLOTS_MAX 64
-#define SHM_CLASSES_MAX 16
+#define SHM_CLASSES_MAX 32
 #define SHM_CLASS_SIZE_MIN 64
 #define SHM_CLASS_SIZE_MAX 4096
 #define SHM_CLASS_GRANULE 16
@@ -86,7 +86,7 @@ typedef struct ShmHighWater {
         uint64_t class_slabs[SHM_CLASSES_MAX];
         uint64_t class_objects[SHM_CLASSES_MAX]; /* live objects and slots in caches */
 } ShmHighWater;
-static_assert(sizeof(ShmHighWater) == 41 * 8, "arena format");
+static_assert(sizeof(ShmHighWater) == 73 * 8, "arena format");
 
 typedef struct ShmHeader {
         /*
@@ -137,7 +137,7 @@ typedef struct ShmHeader {
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
 static_assert(sizeof(ShmHeader) ==
-                      256 + 20 * 64 + sizeof(ShmExpiry) + sizeof(ShmMapSweeps) + 64 * (128 + 64 + 704),
+                      320 + 24 * 64 + sizeof(ShmExpiry) + sizeof(ShmMapSweeps) + 64 * (128 + 64 + 1216),
               "arena format");
 
 typedef enum ShmTotal {

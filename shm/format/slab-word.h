@@ -6,11 +6,11 @@
  *     bitmap 64   1 = slot taken (live, or in some cache) or beyond the class's count
  *     state   3   see SlabState
  *     sparse  1   few slots are taken, and no thread holds the slab: see SLAB_SPARSE
- *     class   4
+ *     class   5
  *     epoch   6
  *     era    12   low bits of the epoch's era
  *     holder 12   index of the record that holds the slab, when ACTIVE or BUSY
- *     gen    26   + 1 by every transition that sets bits or changes class, epoch or pages
+ *     gen    25   + 1 by every transition that sets bits or changes class, epoch or pages
  *
  * FREE, UNCOMMITTED and BUSY words have an empty bitmap. A FREE word keeps the class and epoch that
  * the slab last served. A word of zeros, as in a hole of the arena, is UNCOMMITTED.
@@ -86,10 +86,10 @@ enum {
 };
 
 #define SLAB_CLASS_SHIFT 4
-#define SLAB_EPOCH_SHIFT 8
-#define SLAB_ERA_SHIFT 14
-#define SLAB_HOLDER_SHIFT 26
-#define SLAB_GEN_SHIFT 38
+#define SLAB_EPOCH_SHIFT 9
+#define SLAB_ERA_SHIFT 15
+#define SLAB_HOLDER_SHIFT 27
+#define SLAB_GEN_SHIFT 39
 #define SLAB_STATE_MASK UINT64_C(0x7)
 /*
  * Set in a PARTIAL slab with at most a quarter of its slots taken. A thread that frees an object in such a slab gives
@@ -103,7 +103,7 @@ enum {
 #define SLAB_GEN_ONE (UINT64_C(1) << SLAB_GEN_SHIFT)
 #define SLAB_ERA_BITS UINT32_C(0xfff)
 /* Class, epoch and era: a claim succeeds only if the slab's agree with the caller's. */
-#define SLAB_KEY_MASK (UINT64_C(0x3fffff) << SLAB_CLASS_SHIFT)
+#define SLAB_KEY_MASK (UINT64_C(0x7fffff) << SLAB_CLASS_SHIFT)
 /* The key and SLAB_SPARSE: a slot goes into the cache of this key if its slab's word has the key and not the bit. */
 #define SLAB_CACHED_MASK (SLAB_KEY_MASK | SLAB_SPARSE)
 
@@ -116,7 +116,7 @@ static inline bool slab_word_is_sparse(SlabWord w) {
 }
 
 static inline uint32_t slab_word_class(SlabWord w) {
-        return (w.high >> SLAB_CLASS_SHIFT) & 0xf;
+        return (w.high >> SLAB_CLASS_SHIFT) & 0x1f;
 }
 
 static inline uint32_t slab_word_epoch(SlabWord w) {
@@ -142,7 +142,7 @@ static inline uint64_t slab_key(uint32_t class, uint32_t epoch, uint32_t era) {
 }
 
 static inline uint32_t slab_key_class(uint64_t key) {
-        return (key >> SLAB_CLASS_SHIFT) & 0xf;
+        return (key >> SLAB_CLASS_SHIFT) & 0x1f;
 }
 
 static inline uint32_t slab_key_epoch(uint64_t key) {

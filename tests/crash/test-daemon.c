@@ -139,8 +139,6 @@ static ShmActor actor_in_copy(const ShmActor *actor, const ShmArena *from, ShmAr
         REBASE(a.lines);
         for (uint32_t i = 0; i < SHM_GRANULES_MAX; i++)
                 REBASE(a.sizes[i].cache);
-        for (uint32_t i = 0; i < SHM_EPOCHS_MAX * SHM_CLASSES_MAX; i++)
-                REBASE(a.places[i].cache);
         return a;
 }
 

@@ -18,7 +18,7 @@
 #define WORLD_SIZE_1 4096 /* class 2 */
 #define WORLD_N_EPOCHS 2
 /* As much of a ShmActor as ever changes, of so few epochs. */
-#define WORLD_ACTOR_SIZE (offsetof(ShmActor, places) + (WORLD_N_EPOCHS << 4) * sizeof(ShmPlaceOf))
+#define WORLD_ACTOR_SIZE (offsetof(ShmActor, places) + WORLD_N_EPOCHS * SHM_CLASSES_MAX * sizeof(ShmPlaceOf))
 #define WORLD_N_PRE 8 /* objects made by pre() */
 #define WORLD_FILL_MAX 12 /* slots that are put into a cache */
 #define WORLD_N_ALLOCS 2 /* by each actor */

@@ -7,7 +7,7 @@
 
 #include "proto/message.h"
 
-#define ADVICE_CLASSES_MAX 16
+#define ADVICE_CLASSES_MAX 32
 #define ADVICE_WHY_SIZE 160
 
 typedef struct AdviceClasses {

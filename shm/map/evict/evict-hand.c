@@ -83,7 +83,7 @@ void shm_hand_end(const ShmTrie *trie, uint32_t class, uint64_t *w) {
 
 uint32_t shm_hand_hindmost(const ShmTrie *trie, uint64_t *ret_last, uint64_t *ret_first) {
         uint64_t classes = classes_in_use(trie);
-        uint32_t hindmost = (uint32_t) __builtin_ctzll(classes | 1 << (SHM_CLASSES_MAX - 1));
+        uint32_t hindmost = (uint32_t) __builtin_ctzll(classes | UINT64_C(1) << (SHM_CLASSES_MAX - 1));
 
         *ret_last = *ret_first = hand_load(trie, hindmost);
         for (; classes != 0; classes &= classes - 1) {

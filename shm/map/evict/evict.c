@@ -362,9 +362,10 @@ bool shm_evict_for_object(ShmActor *actor, uint64_t size, uint32_t n_tries) {
 
 /* Whether this thread has a slot for the put in its cache. */
 static bool has_slot(const ShmActor *actor, uint64_t key) {
-        const ShmPlaceOf *place = &actor->places[(key & SHM_PLACE_MASK) >> SLAB_CLASS_SHIFT];
+        const ShmPlaceOf *place = &actor->places[shm_place_index_of(key)];
 
-        return place->key == key && shm_load_rlx(&place->cache->count) > 0; /* ORDER: rlx; ours, or a hint. */
+        /* ORDER: rlx; ours, or a hint. */
+        return place->key == key && shm_load_rlx(&shm_cache_at_place(actor, place)->count) > 0;
 }
 
 bool shm_evict_was_full(const ShmTrie *trie) {

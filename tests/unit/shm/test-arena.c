@@ -72,7 +72,7 @@ static void test_geometry_bad(void **state) {
                 { { .n_records = 4097 }, "threads" },
                 { { .n_epochs = 1 }, "epochs" },
                 { { .n_epochs = 65 }, "epochs" },
-                { { .n_classes = 17 }, "classes" },
+                { { .n_classes = 33 }, "classes" },
                 { { .class_size = { 48 } }, "multiple of 16" },
                 { { .class_size = { 72 } }, "multiple of 16" },
                 { { .class_size = { 512 } }, "rise" },

@@ -198,7 +198,8 @@ static void test_capacity_stays_small(void **state) {
                         test_alloc(t, 128, SHM_EPOCH_CURRENT);
         }
         assert_int_equal(test_cache(t, t->actor.id, 0, 0)->capacity, SHM_CACHE_CAPACITY_START);
-        assert_int_equal(test_cache(t, t->actor.id, 0, 2)->capacity, SHM_CACHE_CAPACITY_START);
+        assert_int_equal(test_cache(t, t->actor.id, 0, shm_arena_class(&t->arena, 128))->capacity,
+                         SHM_CACHE_CAPACITY_START);
         assert_clean(t);
 }
 
@@ -568,8 +569,38 @@ static void test_resident(void **state) {
 /* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
 
+/* As many classes as a pool can have: each object is in its own class and epoch. */
+static void test_many_classes(void **state) {
+        ShmGeometry geometry = test_geometry();
+        uint64_t handles[2 * SHM_CLASSES_MAX];
+        TestArena t;
+
+        (void) state;
+        geometry.n_classes = SHM_CLASSES_MAX;
+        for (uint32_t i = 0; i < SHM_CLASSES_MAX; i++)
+                geometry.class_size[i] = 64 + i * 128;
+        test_arena_init(&t, &geometry);
+        assert_int_equal(shm_client_add(&t.arena, &(ShmClientInfo){ .pid = 1 }), 0);
+        t.actor.mode = SHM_CACHE_ON;
+        for (uint32_t i = 0; i < 2 * SHM_CLASSES_MAX; i++) {
+                uint32_t class = i % SHM_CLASSES_MAX;
+                SlotId id;
+
+                handles[i] = test_alloc(&t, geometry.class_size[class], shm_epoch_number(i / SHM_CLASSES_MAX, 0));
+                id = shm_handle_slot(handles[i]);
+                assert_int_equal(slab_word_class(shm_slab_word(&t.arena, slot_id_slab(id))), class);
+                assert_int_equal(slab_word_epoch(shm_slab_word(&t.arena, slot_id_slab(id))), i / SHM_CLASSES_MAX);
+        }
+        for (uint32_t i = 0; i < 2 * SHM_CLASSES_MAX; i++)
+                assert_int_equal(shm_object_free(&t.actor, handles[i]), 0);
+        assert_true(t.actor.record->counters[SHM_COUNT_FREES_CACHED] > 0);
+        assert_clean(&t);
+        test_arena_deinit(&t);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_many_classes),
                 WITH_ARENA(test_pair_hits),
                 WITH_ARENA(test_refill_one_cas),
                 WITH_ARENA(test_free_twice_cached),

@@ -630,17 +630,17 @@ static void test_garbage_word(void **state) {
                 word(t, slab)->high = (good.high & ~SLAB_STATE_MASK) | none;
                 expect(t, .other = 1, .text = "its state is none (invalid");
         }
-        word(t, slab)->high = good.high | UINT64_C(0xf) << SLAB_CLASS_SHIFT;
+        word(t, slab)->high = good.high | UINT64_C(0x1f) << SLAB_CLASS_SHIFT;
         expect(t, .other = 1, .text = "its class is none");
         word(t, slab)->high = good.high | UINT64_C(0x3f) << SLAB_EPOCH_SHIFT;
         expect(t, .other = 1, .text = "its epoch is none");
 
         /* The first number above the last valid one. */
-        word(t, slab)->high = (good.high & ~SHM_PLACE_MASK) | (uint64_t) t->arena.n_classes
-                                                                      << SLAB_CLASS_SHIFT;
+        word(t, slab)->high = (good.high & ~slab_key(0x1f, 0x3f, 0)) | (uint64_t) t->arena.n_classes
+                                                                               << SLAB_CLASS_SHIFT;
         expect(t, .other = 1, .text = "its class is none");
-        word(t, slab)->high = (good.high & ~SHM_PLACE_MASK) | (uint64_t) t->arena.n_epochs
-                                                                      << SLAB_EPOCH_SHIFT;
+        word(t, slab)->high = (good.high & ~slab_key(0x1f, 0x3f, 0)) | (uint64_t) t->arena.n_epochs
+                                                                               << SLAB_EPOCH_SHIFT;
         expect(t, .other = 1, .text = "its epoch is none");
 }
 

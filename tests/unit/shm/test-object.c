@@ -217,7 +217,7 @@ static void test_free_damaged(void **state) {
 
 static void test_copy_range(void **state) {
         TestArena *t = *state;
-        uint64_t handle = test_alloc(t, 100, SHM_EPOCH_CURRENT); /* class 128 */
+        uint64_t handle = test_alloc(t, 120, SHM_EPOCH_CURRENT); /* class 128 */
         uint8_t buffer[256];
 
         assert_int_equal(shm_object_copy(&t->arena, handle, 0, buffer, 128), 0);

@@ -15,8 +15,9 @@
 #define KEPT 20 /* one object in so many is left after the fall */
 #define TURNOVERS 8
 
-static const uint32_t sizes[SHM_CLASSES_MAX] = { 64,  96,  128, 192,  256,  384,  512,  640,
-                                                 768, 896, 992, 1024, 1344, 2048, 3072, 4096 };
+static const uint32_t sizes[] = { 64,  96,  128, 192,  256,  384,  512,  640,
+                                  768, 896, 992, 1024, 1344, 2048, 3072, 4096 };
+#define N_SIZES ((uint32_t) (sizeof(sizes) / sizeof(sizes[0])))
 
 typedef struct Turnover {
         TestArena test;
@@ -70,8 +71,8 @@ static double turnover_run(uint32_t class, ShmCacheMode mode) {
         double before;
 
         geometry.slabs_size = (uint64_t) N_SLABS * SHM_SLAB_SIZE;
-        geometry.n_classes = SHM_CLASSES_MAX;
-        for (uint32_t i = 0; i < SHM_CLASSES_MAX; i++)
+        geometry.n_classes = N_SIZES;
+        for (uint32_t i = 0; i < N_SIZES; i++)
                 geometry.class_size[i] = sizes[i];
         test_arena_init(&t.test, &geometry);
         t.test.actor.mode = mode;
@@ -96,7 +97,7 @@ static double turnover_run(uint32_t class, ShmCacheMode mode) {
 }
 
 static void test_sparse_slabs_empty(void **state) {
-        for (uint32_t class = 0; class < SHM_CLASSES_MAX; class += 1)
+        for (uint32_t class = 0; class < N_SIZES; class += 1)
                 assert_true(turnover_run(class, SHM_CACHE_ON) <= 1.5);
 }
 
