@@ -1,4 +1,4 @@
-"""The tests in phpt/ by PHP's own run-tests.php, each with a pool of its own daemon."""
+"""The tests in phpt/ by PHP's own run-tests.php, with a pool of its own daemon. TSLAB_TEST_FULL: under valgrind."""
 
 import os
 import re
@@ -16,12 +16,14 @@ with tempfile.TemporaryDirectory() as work, pool() as daemon:
     environment = {**daemon.environment, 'TEST_PHP_EXECUTABLE': PHP, 'NO_INTERACTION': '1', 'NO_COLOR': '1'}
     # It takes options in two words, and sets how errors are shown by itself.
     ini = [word for part in settings(daemon)[1:] if 'errors' not in part for word in ('-d', part[2:])]
-    done = subprocess.run([PHP, '-n', run_tests('run-tests.php'), '-q', '-g', 'FAIL,BORK,LEAK', '-n', *ini, tests],
+    # With -m, PHP's own allocator is off, so that valgrind sees each block.
+    valgrind = ['-m'] if os.environ.get('TSLAB_TEST_FULL') and shutil.which('valgrind') else []
+    done = subprocess.run([PHP, '-n', run_tests('run-tests.php'), '-q', '-g', 'FAIL,BORK,LEAK', *valgrind, '-n', *ini, tests],
                           env=environment, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=10 * SECONDS)
+                          timeout=20 * SECONDS)
     print(done.stdout)
     for name in sorted(os.listdir(tests)):
-        if name.endswith('.diff'):
+        if name.endswith(('.diff', '.mem')):
             print(name, open(os.path.join(tests, name)).read(), sep='\n')
     passed = re.search(r'^Tests passed +: +(\d+)', done.stdout, re.M)
     n_tests = sum(name.endswith('.phpt') for name in os.listdir(tests))

@@ -269,7 +269,7 @@ zend_result php_tslab_cache_compute(TslabMap *map, zend_string *key, zend_fcall_
                 r = php_tslab_cache_get(map, key, TSLAB_MAP_STALE, ret, &info);
                 if (r == 0 && !(info.flags & TSLAB_MAP_STALE))
                         return SUCCESS;
-                claimed = php_tslab_map_get_claim(map, key, &claim);
+                claimed = php_tslab_map_get_claim(map, key, 0, &claim);
                 if (claimed == 0) {
                         zval_ptr_dtor(ret);
                         return compute_claimed(map, key, claim, call, cache, argument, ttl_ms, ret);

@@ -9,6 +9,8 @@
 
 #include <zend_exceptions.h>
 
+#define LIMIT_MS 30000 /* time limit of a claim that names none */
+
 ZEND_METHOD(Tslab_Limiter, __construct) {
         struct tslab_map_options options = { .size = sizeof(options) };
         zend_string *name;
@@ -89,8 +91,33 @@ ZEND_METHOD(Tslab_Lock, acquire) {
                 php_tslab_throw(-EDEADLK, "a lock is held by this object already: key", ZSTR_VAL(lock->key));
                 RETURN_THROWS();
         }
-        r = php_tslab_lock_acquire(map, lock->key, timeout, &lock->claim);
+        r = php_tslab_lock_acquire(map, lock->key, timeout, lock->limit_ms, &lock->claim);
         if (r < 0 && r != -ETIMEDOUT) {
+                php_tslab_throw(r, "lock", ZSTR_VAL(lock->key));
+                RETURN_THROWS();
+        }
+        RETURN_BOOL(r == 0);
+}
+
+ZEND_METHOD(Tslab_Lock, extend) {
+        bool limit_is_null = true;
+        Object *lock = THIS();
+        uint32_t limit_ms;
+        double limit = 0;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(0, 1)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_DOUBLE_OR_NULL(limit, limit_is_null)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        if (php_tslab_read_limit(limit, limit_is_null, lock->limit_ms, 1, &limit_ms) < 0)
+                RETURN_THROWS();
+        r = lock->claim
+                    ? php_tslab_map_extend_claim(map, lock->key, limit_ms ? limit_ms : LIMIT_MS, &lock->claim)
+                    : -EAGAIN;
+        if (r < 0 && !php_tslab_is_miss(r)) {
                 php_tslab_throw(r, "lock", ZSTR_VAL(lock->key));
                 RETURN_THROWS();
         }

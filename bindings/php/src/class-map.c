@@ -257,18 +257,26 @@ ZEND_METHOD(Tslab_Map, limit) {
 }
 
 ZEND_METHOD(Tslab_Map, lock) {
+        bool limit_is_null = true;
+        uint32_t limit_ms;
+        double limit = 0;
         zend_string *key;
         Object *lock;
 
-        ZEND_PARSE_PARAMETERS_START(1, 1)
+        ZEND_PARSE_PARAMETERS_START(1, 2)
         Z_PARAM_STR(key)
+        Z_PARAM_OPTIONAL
+        Z_PARAM_DOUBLE_OR_NULL(limit, limit_is_null)
         ZEND_PARSE_PARAMETERS_END();
 
         MAP_OR_RETURN(map);
+        if (php_tslab_read_limit(limit, limit_is_null, 0, 2, &limit_ms) < 0)
+                RETURN_THROWS();
         object_init_ex(return_value, php_tslab_ce_lock);
         lock = object_of(Z_OBJ_P(return_value));
         lock->map = map;
         lock->key = zend_string_copy(key);
+        lock->limit_ms = limit_ms;
 }
 
 ZEND_METHOD(Tslab_Map, count) {

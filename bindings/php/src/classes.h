@@ -13,6 +13,7 @@ typedef struct Object {
         double per_second;
         zend_string *key; /* Lock */
         tslab_handle claim;
+        uint32_t limit_ms; /* time limit of its claims; 0: the library's */
         zend_object std;
 } Object;
 
@@ -32,6 +33,8 @@ static inline Object *object_of(zend_object *object) {
                 RETURN_THROWS();
 
 TslabMap *php_tslab_map_of_object(Object *object);
+int php_tslab_read_limit(double seconds, bool is_null, uint32_t fallback_ms, uint32_t argument,
+                         uint32_t *ret_ms);
 int php_tslab_read_ttl(double seconds, bool is_null, uint32_t argument, uint32_t *ret_ms);
 TslabPool *php_tslab_pool_of_name(zend_string *socket);
 int php_tslab_read_options(HashTable *options, uint32_t argument, struct tslab_map_options *ret);

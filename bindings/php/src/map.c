@@ -120,12 +120,25 @@ int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, ze
         return r;
 }
 
-int php_tslab_map_get_claim(TslabMap *map, zend_string *key, tslab_handle *ret_version) {
+/* Claims a key for `limit_ms`; 0: for the library's 30 seconds. */
+int php_tslab_map_get_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *ret_version) {
         struct tslab_map *live;
         int r;
 
         WITH_MAP(map, live, r,
-                 tslab_map_claim(live, ZSTR_VAL(key), ZSTR_LEN(key), TSLAB_EPOCH_CURRENT, ret_version));
+                 limit_ms ? tslab_map_claim_for(live, ZSTR_VAL(key), ZSTR_LEN(key), TSLAB_EPOCH_CURRENT,
+                                                limit_ms, ret_version)
+                          : tslab_map_claim(live, ZSTR_VAL(key), ZSTR_LEN(key), TSLAB_EPOCH_CURRENT,
+                                            ret_version));
+        return r;
+}
+
+/* Lets a claim stand for another `limit_ms`; *version changes. */
+int php_tslab_map_extend_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *version) {
+        struct tslab_map *live;
+        int r;
+
+        WITH_MAP(map, live, r, tslab_map_claim_extend(live, ZSTR_VAL(key), ZSTR_LEN(key), limit_ms, version));
         return r;
 }
 
@@ -277,14 +290,15 @@ int php_tslab_map_take_tokens(TslabMap *map, zend_string *key, double per_second
 /*
  * Claims a key that has no value, and waits up to `seconds` for others' claims of it. -ETIMEDOUT: another one stands.
  */
-int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, tslab_handle *ret_claim) {
+int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint32_t limit_ms,
+                           tslab_handle *ret_claim) {
         uint64_t now = php_tslab_now_ms(),
                  end = seconds < 1e9 ? now + (uint64_t) (MAX(seconds, 0) * 1000) : UINT64_MAX;
         tslab_handle claim = 0;
         int r;
 
         for (;;) {
-                r = php_tslab_map_get_claim(map, key, &claim);
+                r = php_tslab_map_get_claim(map, key, limit_ms, &claim);
                 if (r != -EBUSY) {
                         if (r == 0)
                                 *ret_claim = claim;

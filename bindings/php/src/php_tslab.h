@@ -75,8 +75,14 @@ int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, 
 int php_tslab_map_get_value(TslabMap *map, zend_string *key, zend_string **ret, struct tslab_map_info *info);
 int php_tslab_map_remove(TslabMap *map, zend_string *key, tslab_handle version);
 int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
+<<<<<<< HEAD
                             uint32_t mode, uint32_t ttl_ms, zend_long *ret_value);
 int php_tslab_map_get_claim(TslabMap *map, zend_string *key, tslab_handle *ret_version);
+=======
+                            uint32_t ttl_ms, zend_long *ret_value);
+int php_tslab_map_get_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *ret_version);
+int php_tslab_map_extend_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *version);
+>>>>>>> 95dcd4d9 (bindings/php: claims, info, limits of locks; the conformance suite)
 int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds);
 int php_tslab_map_clear(TslabMap *map);
 int php_tslab_map_describe(TslabMap *map, zend_string *key, struct tslab_map_info *ret);
@@ -87,7 +93,8 @@ zend_string *php_tslab_map_next_key(TslabMap *map, struct tslab_map_cursor *curs
 int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint32_t ttl_ms);
 int php_tslab_map_take_tokens(TslabMap *map, zend_string *key, double per_second, uint32_t burst,
                               uint32_t cost, uint64_t *ret_retry_ms);
-int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, tslab_handle *ret_claim);
+int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint32_t limit_ms,
+                           tslab_handle *ret_claim);
 void php_tslab_statistics_array(zval *ret, const struct tslab_map_statistics *counts);
 int php_tslab_options_read(HashTable *from, struct tslab_map_options *ret);
 

@@ -146,7 +146,7 @@ PS_CLOSE_FUNC(tslab) {
 
 static int session_lock(Session *session, zend_string *id) {
         session->lock_key = zend_string_concat2(ZEND_STRL("lock:"), ZSTR_VAL(id), ZSTR_LEN(id));
-        return php_tslab_lock_acquire(session->map, session->lock_key, session->wait, &session->claim);
+        return php_tslab_lock_acquire(session->map, session->lock_key, session->wait, 0, &session->claim);
 }
 
 PS_READ_FUNC(tslab) {

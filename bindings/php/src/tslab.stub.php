@@ -74,7 +74,24 @@ final class Map implements \Countable, \IteratorAggregate
     /** Takes tokens of the key's bucket. Returns null, or the seconds until there are enough. */
     public function limit(string $key, float $perSecond, int $burst, int $cost = 1): ?float {}
 
-    public function lock(string $key): Lock {}
+    /** A lock, which comes free after $limit seconds (30) if it is not extended. */
+    public function lock(string $key, ?float $limit = null): Lock {}
+
+    /** The value with "version", "ttl" in seconds, "stale" and "counter"; with $stale a value whose time is over will do. */
+    public function info(string $key, bool $stale = false): ?array {}
+
+    /**
+     * Claims a key that has no value, to compute it or to be alone: the version of the claim, and whether it is this
+     * caller's. Null: the key has a value. It stands for $limit seconds (30), or until replace() or delete() of that
+     * version, and no longer than its process lives.
+     */
+    public function claim(string $key, ?float $limit = null): ?array {}
+
+    /** Lets a claim stand for $limit seconds from now: its new version; null: it is no more. */
+    public function extend(string $key, int $version, float $limit): ?int {}
+
+    /** Waits until that claim (0: any) is no more, for $timeout seconds at most: whether it is. */
+    public function wait(string $key, int $version = 0, float $timeout = INF): bool {}
 
     public function count(): int {}
 
@@ -150,7 +167,7 @@ final class Limiter
 }
 
 /**
- * A lock of all processes. It is free when its owner is killed, when the object is destroyed, and after 30 seconds.
+ * A lock of all processes. It is free when its owner is killed, when the object is destroyed, and after its limit.
  * @not-serializable
  */
 final class Lock
@@ -159,6 +176,9 @@ final class Lock
 
     /** Whether the lock is held now; waits for $timeout seconds at most. */
     public function acquire(float $timeout = INF): bool {}
+
+    /** Lets the lock stand for $limit seconds from now (as map->lock() has it): whether it is still held. */
+    public function extend(?float $limit = null): bool {}
 
     /** Whether the lock was held until now. */
     public function release(): bool {}

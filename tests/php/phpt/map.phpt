@@ -37,6 +37,15 @@ foreach (['p:1', 'p:2', 'q:1', 'p'] as $key) {
         $map->put($key, 'x');
 }
 var_dump($map->deletePrefix('p:'), $map->get('p:1'), $map->get('p'), $map->get('q:1'), $map->deletePrefix('none'));
+
+// A lock of a short limit comes free by itself; extended, it stays.
+$short = $map->lock('short', 0.02);
+$other = $map->lock('short');
+var_dump($short->acquire(0));
+while (!($got = $other->acquire(0))) {
+        usleep(1000);
+}
+var_dump($got, $short->extend(), $other->extend(600));
 ?>
 --EXPECT--
 string(1) "1"
@@ -88,3 +97,7 @@ NULL
 string(1) "x"
 string(1) "x"
 int(0)
+bool(true)
+bool(true)
+bool(false)
+bool(true)
