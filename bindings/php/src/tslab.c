@@ -1,7 +1,7 @@
 /*
  * The module: its settings, and what is done as a process, a thread and a request begin and end.
  */
-#include "php_tslab.h"
+#include "classes.h"
 
 #include <string.h>
 
@@ -90,6 +90,8 @@ static PHP_MINFO_FUNCTION(tslab) {
                                  TSLAB_G(apcu_compat) ? "yes" : "no (tslab.apcu_compat)");
         php_info_print_table_end();
 
+        /* The one of tslab.pool also where this process has not used it yet. */
+        (void) php_tslab_pool_open(php_tslab_pool_of_name(NULL));
         ZEND_HASH_FOREACH_PTR(&TSLAB_G(pools), pool) {
                 stats = (struct tslab_stats){ .size = sizeof(stats) };
                 php_info_print_table_start();
