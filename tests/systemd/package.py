@@ -41,7 +41,8 @@ def main():
                 shutil.copy(deb, folder)
                 newer(deb, folder)
         shutil.copy(client, folder / 'client')
-        shutil.copy(f'{source}/examples/first.c', folder)
+        for file in 'examples/first.c', 'bindings/php/sessions.md', 'bindings/php/from-apcu.md':
+            shutil.copy(f'{source}/{file}', folder)
         status = subprocess.run(
             [HERE / 'with-systemd', '-i', '-t', '600', '-B', f'{folder}:{INSTALLED}', '-B', f'{HERE}:{TESTS}', '-', '--',
              sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode

@@ -18,6 +18,14 @@ def php(code):
     return sh('php', '-d', f'tslab.pool={POOL}', '-r', code)
 
 
+def follow(page):
+    """The commands of a page, but for those that install packages: their output."""
+    text = (DEBS / page).read_text(encoding='utf-8')
+    lines = [line[7:] for line in text.splitlines() if line.startswith(7 * ' ') and 'apt-get' not in line]
+    expect(len(lines) > 5, f'{page} has commands')
+    return sh('sh', '-e', '-c', '\n'.join(lines))
+
+
 def traces():
     """The files of tslab on the file system; Debian's packages leave users in place."""
     return sh('find', '/etc', '/usr', '/lib', '/run/tslab', '/var/lib/dpkg/info', '-xdev', '-name', '*tslab*',
@@ -87,6 +95,18 @@ check = ctl_json(POOL, 'check')
 expect(check['ok'], f'check after the upgrade: {check}')
 client.advance()
 print('longest pause of the client:', gap_usec(client.end()), 'us')
+
+# The pages of the PHP extension, word by word.
+expect('\n1\n' in '\n' + follow('sessions.md'), 'a session is found')
+expect('pool' in php('phpinfo();').lower() and show('web', 'ActiveState') == 'active', 'the pool of the page')
+expect(sh('systemctl', 'is-active', 'php8.2-fpm').strip() == 'active', 'php-fpm runs with it')
+worker = sh('runuser', '-u', 'www-data', '--', 'php', '-r', 'echo Tslab\\Pool::open()->map("m")->add("n");')
+expect(worker == '1', f'a worker may use the pool: {worker}')
+expect('world by apcu\n' in follow('from-apcu.md'), 'the functions of APCu')
+sh('phpdismod', 'tslab-sessions', 'tslab-apcu')
+for ini in pathlib.Path('/etc/php').glob('*/mods-available/tslab-*.ini'):
+    ini.unlink()
+sh('systemctl', 'stop', 'tslabd@web.socket', 'tslabd@web.service')
 
 # A pool that was stopped is not started by an upgrade.
 sh('systemctl', 'stop', f'tslabd@{POOL}.socket', f'tslabd@{POOL}.service')
