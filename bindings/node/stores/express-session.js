@@ -1,0 +1,78 @@
+'use strict';
+// A store for express-session and its like:
+//
+//     const session = require('express-session');
+//     const Store = require('tslab/express-session')(session);
+//     app.use(session({ store: new Store(tslab.open()), secret: '...', resave: false, saveUninitialized: false }));
+
+const { Cache } = require('../lib/cache.js');
+
+const DAY = 86400;
+
+module.exports = ({ Store }) =>
+  class TslabStore extends Store {
+    /** `options` are those of Cache; `ttl` is for sessions whose cookie has no end of its own. */
+    constructor(pool, options = {}) {
+      super();
+      this.cache = new Cache(pool, { name: 'sessions', ttl: DAY, ...options });
+    }
+
+    #answer(callback, work) {
+      let result;
+      try {
+        result = work();
+      } catch (error) {
+        return callback && setImmediate(callback, error);
+      }
+      return callback && setImmediate(callback, null, result);
+    }
+
+    /** undefined: that of the store; 0: it is over. */
+    #ttl({ cookie } = {}) {
+      const { expires, maxAge, originalMaxAge } = cookie ?? {};
+      if (expires) return Math.max(0, new Date(expires) - Date.now()) / 1000;
+      const ms = maxAge ?? originalMaxAge;
+      return typeof ms === 'number' ? Math.max(0, ms) / 1000 : undefined;
+    }
+
+    get(id, callback) {
+      this.#answer(callback, () => this.cache.get(id) ?? null);
+    }
+
+    set(id, session, callback) {
+      this.#answer(callback, () => {
+        const ttl = this.#ttl(session);
+        if (ttl === 0) this.cache.delete(id);
+        else this.cache.set(id, session, { ttl });
+      });
+    }
+
+    /** Keeps a session that was not changed; its cookie stays as it was saved. */
+    touch(id, session, callback) {
+      this.#answer(callback, () => {
+        const ttl = this.#ttl(session);
+        if (ttl === 0) this.cache.delete(id);
+        else this.cache.touch(id, ttl);
+      });
+    }
+
+    destroy(id, callback) {
+      this.#answer(callback, () => void this.cache.delete(id));
+    }
+
+    all(callback) {
+      this.#answer(callback, () =>
+        [...this.cache.map.keys()].flatMap((id) => {
+          const session = this.cache.get(id);
+          return session === undefined ? [] : [{ ...session, id: String(id) }];
+        }));
+    }
+
+    length(callback) {
+      this.#answer(callback, () => this.cache.map.count());
+    }
+
+    clear(callback) {
+      this.#answer(callback, () => this.cache.clear());
+    }
+  };

@@ -1,0 +1,168 @@
+'use strict';
+// Stores for packages of npm, with these packages: they are installed into a folder of the test's own. Without a registry
+// the test is skipped. Under cluster, workers of express-session are killed, and no session is lost.
+
+const assert = require('node:assert');
+const { execFileSync, spawn } = require('node:child_process');
+const fs = require('node:fs');
+const http = require('node:http');
+const { createRequire } = require('node:module');
+const os = require('node:os');
+const path = require('node:path');
+const { test } = require('node:test');
+const { Daemon, IS_FULL, PACKAGE, ended, tslab, waitFor } = require('./util.js');
+
+const NAMES = ['express', 'express-session', 'keyv', 'cache-manager', 'rate-limiter-flexible', 'typescript', '@types/node'];
+const SKIP = 77;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tslab-npm-'));
+process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+try {
+  execFileSync('npm', ['install', '--no-audit', '--no-fund', '--silent', '--prefix', folder, ...NAMES], { timeout: 120000 });
+} catch (error) {
+  console.log(`skipped: npm did not install ${NAMES.join(', ')}: ${error.code ?? error.status}`);
+  process.exit(SKIP);
+}
+const require_ = createRequire(path.join(folder, 'index.js'));
+const stores = (name) => require(path.join(PACKAGE, 'stores', `${name}.js`));
+
+test('keyv and cache-manager', async () => {
+  const { default: Keyv, Keyv: Named = Keyv } = await import(require_.resolve('keyv'));
+  const { KeyvTslab } = stores('keyv');
+  const pool = tslab.create();
+  const store = new KeyvTslab(pool);
+  const [a, b] = ['a', 'b'].map((namespace) => new Named({ store: new KeyvTslab(pool), namespace }));
+  for (const value of ['text', 5, true, null, { deep: [1, { x: 'ü' }] }]) {
+    await a.set('k', value);
+    assert.deepStrictEqual(await a.get('k'), value);
+  }
+  await b.set('k', 'of b');
+  await a.set('gone', 1, 20);
+  await waitFor(async () => (await a.get('gone')) === undefined);
+  assert.strictEqual(await a.has('k'), true);
+  assert.deepStrictEqual(await a.get(['k', 'none']), [{ deep: [1, { x: 'ü' }] }, undefined]);
+  assert.deepStrictEqual((await Array.fromAsync?.(a.iterator?.() ?? []))?.length ?? 1, 1);
+  await a.clear();
+  assert.strictEqual(await a.get('k'), undefined);
+  assert.strictEqual(await b.get('k'), 'of b');
+  assert.strictEqual(await b.delete('k'), true);
+  assert.strictEqual(store.cache.map.count(), 0);
+
+  const { createCache } = await import(require_.resolve('cache-manager'));
+  const cache = createCache({ stores: [new Named({ store })] });
+  let n = 0;
+  const values = await Promise.all(Array.from({ length: 20 }, () => cache.wrap('w', async () => ++n, 5000)));
+  assert.deepStrictEqual([n, new Set(values)], [1, new Set([1])]);
+  assert.strictEqual(await cache.get('w'), 1);
+  await cache.del('w');
+  assert.ok([undefined, null].includes(await cache.get('w')));
+  pool.close();
+});
+
+test('rate-limiter-flexible', async () => {
+  const flexible = require_('rate-limiter-flexible');
+  const Limiter = stores('rate-limiter-flexible')(flexible);
+  const pool = tslab.create();
+  const limiter = new Limiter({ pool, points: 2, duration: 50, blockDuration: 0 });
+  const other = new Limiter({ pool, points: 2, duration: 50 });
+  assert.deepStrictEqual((({ remainingPoints, isFirstInDuration }) => [remainingPoints, isFirstInDuration])(await limiter.consume('k')), [1, true]);
+  assert.strictEqual((await other.consume('k')).remainingPoints, 0);
+  const refused = await limiter.consume('k').catch((result) => result);
+  assert.strictEqual(refused.consumedPoints, 3);
+  assert.ok(refused.msBeforeNext > 0 && refused.msBeforeNext <= 50000);
+  assert.strictEqual((await limiter.get('k')).consumedPoints, 3);
+  assert.strictEqual((await limiter.reward('k', 2)).consumedPoints, 1);
+  assert.strictEqual((await limiter.penalty('k', 1)).consumedPoints, 2);
+  await limiter.block('k', 30);
+  assert.ok((await limiter.get('k')).msBeforeNext <= 30000);
+  await limiter.set('k', 1, 10);
+  assert.strictEqual((await other.get('k')).consumedPoints, 1);
+  assert.strictEqual(await limiter.delete('k'), true);
+  assert.strictEqual(await limiter.get('k'), null);
+  const brief = new Limiter({ pool, points: 1, duration: 0.05, keyPrefix: 'brief' });
+  await brief.consume('k');
+  await waitFor(() => brief.consume('k').then(() => true, () => false));
+  pool.close();
+});
+
+test('a cache handler for Next.js', async () => {
+  const daemon = await Daemon.start('--size=64M');
+  process.env.TSLAB_POOL = daemon.socket;
+  const Handler = stores('next');
+  const [one, two] = [new Handler({}), new Handler({})];
+  const page = { kind: 'APP_PAGE', html: '<p>', rscData: Buffer.from('rsc'), segmentData: new Map([['/', Buffer.from('s')]]), headers: { 'x-next-cache-tags': 'shoes,/page' } };
+  await one.set('/page', page, {});
+  assert.deepStrictEqual((await two.get('/page', {})).value, page);
+  await one.set('fetch', { kind: 'FETCH', data: {}, tags: ['hats'] }, { tags: ['hats'] });
+  await two.revalidateTag('shoes');
+  assert.strictEqual(await one.get('/page', {}), null);
+  assert.notStrictEqual(await one.get('fetch', { softTags: ['other'] }), null);
+  await two.revalidateTag(['hats', 'more']);
+  assert.strictEqual(await one.get('fetch', {}), null);
+  await one.set('/page', null, {});
+  assert.strictEqual(await one.get('/page', {}), null);
+  delete process.env.TSLAB_POOL;
+  await daemon.stop();
+});
+
+const request = (port, cookie) =>
+  new Promise((resolve, reject) => {
+    const options = { port, agent: false, headers: cookie ? { cookie } : {} };
+    const request = http.get(options, (response) => {
+      let text = '';
+      response.on('data', (data) => (text += data)).on('end', () => {
+        resolve({ text, cookie: response.headers['set-cookie']?.[0].split(';')[0] ?? cookie });
+      }).on('error', reject);
+    });
+    // A connection that was handed to a worker just before its death may stay open without an answer.
+    request.setTimeout(2000, () => request.destroy(new Error('no answer'))).on('error', reject);
+  });
+
+test('express-session under cluster, with workers that are killed', async () => {
+  const daemon = await Daemon.start('--size=64M');
+  const kills = IS_FULL ? 1000 : 10;
+  const primary = spawn(process.execPath, [path.join(__dirname, 'sessions-app.js'), folder, daemon.socket, String(kills)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let output = '';
+  primary.stdout.on('data', (data) => (output += data));
+  const port = await waitFor(() => output.match(/port (\d+)/)?.[1]);
+  const users = Array.from({ length: 8 }, () => ({ visits: 0, cookie: undefined, failed: 0 }));
+  const visit = async (user) => {
+    while (!output.includes('killed all') || user.visits < 10) {
+      let answer;
+      try {
+        answer = await request(port, user.cookie);
+      } catch {
+        // Its worker was killed: the visit is counted or not, and nothing else is lost.
+        user.failed++;
+        continue;
+      }
+      const visits = Number(answer.text);
+      user.cookie = answer.cookie;
+      assert.ok(visits > user.visits && visits <= user.visits + 1 + user.failed, `${visits} after ${user.visits}, ${user.failed} failed`);
+      user.visits = visits;
+      user.failed = 0;
+    }
+  };
+  await Promise.all(users.map(visit));
+  primary.stdin.end();
+  assert.strictEqual(await ended(primary), 0);
+  await daemon.stop();
+});
+
+test('the types', () => {
+  fs.writeFileSync(path.join(folder, 'use.ts'), `
+    import * as tslab from '${PACKAGE}/lib/index';
+    const cache = new tslab.Cache(tslab.open('web'), { ttl: 5, evict: 'sieve' });
+    const page: string | undefined = cache.get<string>('page');
+    const made: Promise<number> = cache.getOrCompute('n', async () => 5);
+    const size: number | undefined = cache.map.getInto('k', Buffer.alloc(5));
+    const lock: Promise<string | undefined> = cache.lock('l').use(() => 'done');
+    // @ts-expect-error: no number is a value of a map
+    cache.map.put('k', 5);
+    export { page, made, size, lock };
+  `);
+  const options = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'node16', '--moduleResolution', 'node16',
+    '--types', 'node', 'use.ts'];
+  execFileSync(path.join(folder, 'node_modules/.bin/tsc'), options, { cwd: folder, stdio: 'inherit', timeout: 120000 });
+});
