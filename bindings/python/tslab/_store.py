@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from typing import Any, Callable, Dict, TypeVar
+from typing import Any, Callable, Dict, Mapping, TypeVar, Union
 
 from tslab.errors import BusyError, EpochClosedError, Error, ReplacedError
 from tslab.map import Map
-from tslab.pool import Pool
+from tslab.pool import Pool, _open_pickled
 
 _Result = TypeVar('_Result')
 
@@ -22,6 +22,19 @@ _TRIES_MAX = 100            # of a millisecond, while another process is at cont
 
 # Attributes that a copy of a store has of its own.
 _UNPICKLED = '_opened', '_successors', '_next_look', '_next_log'
+
+
+def pool_of(pool: Union[Pool, str, None]) -> Pool:
+    """A pool, or the one of that name, which this process opens once; None: $TSLAB_POOL, else "default"."""
+    if isinstance(pool, Pool):
+        return pool
+    return _open_pickled({'pool': pool or None, 'reader': False, 'cache': 'adaptive', 'timeout': None, 'comm': None})
+
+
+def cache_options(pool: Pool, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Options of tslab.Map. By default a framework's cache evicts, and has half of its pool at most: sessions may be
+    beside it."""
+    return {'evict': 'sieve', 'limit_bytes': pool.capacity // 2, **options}
 
 
 class _Opened:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
-from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 
 from tslab._behind import Behind, version_of
 from tslab._bytes import Key, copied, encoded, raw
@@ -23,6 +23,14 @@ def _lifetime(lifetime: Lifetime) -> float:
     number = seconds(lifetime)
     ttl_ms(min(number, TTL_MAX))
     return number if number == math.inf else min(number, TTL_MAX)
+
+
+def merged(base: Mapping[Any, Any], mine: Mapping[Any, Any], theirs: Mapping[Any, Any]) -> Dict[Any, Any]:
+    """For frameworks whose sessions are dicts: their session, with the keys that mine has set, changed or deleted since
+    base."""
+    absent = object()
+    changed = {key: mine.get(key, absent) for key in {**base, **mine} if mine.get(key, absent) != base.get(key, absent)}
+    return {key: value for key, value in {**theirs, **changed}.items() if value is not absent}
 
 
 class SessionStore(Store):
