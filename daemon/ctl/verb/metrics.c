@@ -124,6 +124,8 @@ static CtlExit serve_http_at(const char *where) {
                 return complain_usage("'%s' is no address to serve at; --http takes PORT, ADDRESS:PORT or "
                                       "[ADDRESS]:PORT, in digits",
                                       where);
+        if (fd == -EOPNOTSUPP)
+                return complain("this tslabctl serves no HTTP: it was built with -Dmetrics=false");
         if (fd < 0)
                 return complain("cannot listen at %s: %s", where, strerror(-fd));
         r = http_serve(fd, render_all_pools, false);
