@@ -109,13 +109,13 @@ static const Verb verbs[] = {
                 .run = verb_monitor,
         },
         {
-                .name = "map",
+                .name = "slabs",
                 .operands = "",
-                .summary = "Draw the arena: the use of its slabs",
+                .summary = "Draw the slabs of the arena and their use",
                 .details = "Each character stands for one slab, or for as many neighbours as it takes to\n"
                            "fit the terminal. --svg draws a picture to send; '-' is stdout.",
                 .options = OPTION_POOL | OPTION_BY | OPTION_SVG,
-                .run = verb_map,
+                .run = verb_slabs,
         },
         {
                 .name = "maps set",

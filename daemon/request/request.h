@@ -34,7 +34,7 @@ typedef struct Requests {
         Counter *counter;
         Checker *checker;
         MapSizer *sizer; /* daemon/request/maps.c's alone */
-        MapJob *maps; /* all maps under way; daemon/request/map.c's alone */
+        MapJob *maps; /* all maps under way; daemon/request/slabs.c's alone */
         LookJob *looks; /* all under way; daemon/request/close-look.c's alone */
         Queue advances; /* the first is under way; daemon/request/advance.c's alone */
 } Requests;

@@ -69,7 +69,7 @@ class Completion:
         for option in ('-d', '--delay', '-n', '--count', '-o', '--columns', '--sort', '--socket'):
             self.assertEqual(self.complete(option, '2', 'st'), {'status', 'stats'}, option)
             self.assertEqual(self.complete(option, ''), self.complete('clients', option, ''), option)
-        self.assertEqual(self.complete('map', '--by', ''), {'place', 'epoch', 'class'})
+        self.assertEqual(self.complete('slabs', '--by', ''), {'place', 'epoch', 'class'})
         fields = self.run_ctl('clients', '--sort', '?').stderr.strip().split('one of: ')[1].split(', ')
         self.assertEqual(self.complete('clients', '--sort', ''), set(fields))
         self.assertEqual(self.complete('stats', '--socket', 'def'), {'default.sock', 'default.lock', 'default.run', 'default.settings'})

@@ -340,7 +340,7 @@ def serve(pool, client):
     use(pool, reader, 'reader')
     monitor = Program(pool, [TSLABCTL, '--socket', pool.path, 'monitor'], stdout=subprocess.DEVNULL)
     kill_one(pool, client)
-    ask(pool, client, 'status', 'stats', 'clients', 'roots', 'leaks', 'map', 'epoch list', 'epoch reserve x', 'epoch label 0 y')
+    ask(pool, client, 'status', 'stats', 'clients', 'roots', 'leaks', 'slabs', 'epoch list', 'epoch reserve x', 'epoch label 0 y')
     pool.daemon.process.send_signal(signal.SIGHUP)
     ask(pool, client, 'epoch advance', 'epoch close 1', 'trim', 'suggest', 'metrics', 'check')
     monitor.process.terminate()

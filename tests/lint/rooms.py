@@ -57,11 +57,11 @@ ROOMS = {
     'daemon/ctl/output': 'daemon/ctl/base daemon/ctl/view',
     'daemon/ctl/advice': 'daemon/ctl/base daemon/ctl/view shm/format',
     'daemon/ctl/leaks': 'daemon/ctl/base daemon/ctl/view daemon/ctl/output shm/arena shm/epoch shm/cache shm/stats',
-    'daemon/ctl/map': 'daemon/ctl/base daemon/ctl/view',
+    'daemon/ctl/slabs': 'daemon/ctl/base daemon/ctl/view',
     'daemon/ctl/entry': 'daemon/ctl/base',
     'daemon/ctl/top': 'daemon/ctl/base daemon/ctl/view daemon/ctl/output',
     'daemon/ctl/verb': 'daemon/ctl/base daemon/ctl/view daemon/ctl/output daemon/ctl/advice daemon/ctl/leaks '
-                       'daemon/ctl/map daemon/ctl/top daemon/ctl/entry',
+                       'daemon/ctl/slabs daemon/ctl/top daemon/ctl/entry',
     'daemon/ctl': 'daemon/ctl/base daemon/ctl/output daemon/ctl/verb',
 
     'near': '',

@@ -31,7 +31,7 @@ CtlExit verb_epoch_label(char **args, size_t n_args);
 CtlExit verb_clients(char **args, size_t n_args);
 CtlExit verb_top(char **args, size_t n_args);
 CtlExit verb_monitor(char **args, size_t n_args);
-CtlExit verb_map(char **args, size_t n_args);
+CtlExit verb_slabs(char **args, size_t n_args);
 CtlExit verb_get(char **args, size_t n_args);
 CtlExit verb_put(char **args, size_t n_args);
 CtlExit verb_delete(char **args, size_t n_args);

@@ -12,7 +12,7 @@ import wire
 from ctl_case import Case, field, reply
 
 HELLO = 16
-QUESTIONS = ('status', 'stats', 'epoch list', 'clients', 'map', 'maps', 'roots', 'check', 'leaks', 'metrics', 'suggest',
+QUESTIONS = ('status', 'stats', 'epoch list', 'clients', 'slabs', 'maps', 'roots', 'check', 'leaks', 'metrics', 'suggest',
              'top --once -d 0.1')
 CHANGES = {'epoch advance': 'epoch list', 'epoch close 3 --yes': 'epoch list', 'epoch reserve': 'epoch list',
            'epoch label 4 x': 'epoch list', 'maps set m --ttl 1': 'maps'}

@@ -122,7 +122,7 @@ class Others(OlderCase):
     def test_refused(self):
         """One line names the request that the daemon does not know."""
         self.older()
-        for verb in ('map', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'maps',
+        for verb in ('slabs', 'leaks', 'monitor', 'epoch advance', 'epoch close 0', 'epoch reserve', 'maps',
                      'maps set m --ttl 1'):
             self.refused(1, 'is it older than this tslabctl', *verb.split())
 

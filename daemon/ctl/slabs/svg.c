@@ -1,7 +1,7 @@
 #include <inttypes.h>
 
 #include "daemon/ctl/base/format.h"
-#include "daemon/ctl/map/svg.h"
+#include "daemon/ctl/slabs/svg.h"
 
 #define MARGIN 32
 #define GRID_WIDTH 896

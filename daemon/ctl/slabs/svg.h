@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "daemon/ctl/map/look.h"
+#include "daemon/ctl/slabs/look.h"
 
 #define MAP_SVG_CELLS 8192
 

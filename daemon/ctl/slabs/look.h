@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/ctl/base/options.h"
-#include "daemon/ctl/map/data.h"
+#include "daemon/ctl/slabs/data.h"
 
 typedef enum MapKind {
         MAP_UNCOMMITTED,

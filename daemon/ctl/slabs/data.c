@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/ctl/base/ask.h"
-#include "daemon/ctl/map/data.h"
+#include "daemon/ctl/slabs/data.h"
 
 static MapCell cell_from(const Tslab__SlabCell *from) {
         return (MapCell){

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/base/format.h"
-#include "daemon/ctl/map/look.h"
+#include "daemon/ctl/slabs/look.h"
 
 uint64_t map_kind_slabs(const MapCell *cell, MapKind kind) {
         uint64_t committed =

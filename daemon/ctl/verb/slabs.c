@@ -5,9 +5,9 @@
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/base/style.h"
 #include "daemon/ctl/base/terminal.h"
-#include "daemon/ctl/map/data.h"
-#include "daemon/ctl/map/svg.h"
-#include "daemon/ctl/map/text.h"
+#include "daemon/ctl/slabs/data.h"
+#include "daemon/ctl/slabs/svg.h"
+#include "daemon/ctl/slabs/text.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
@@ -80,7 +80,7 @@ static CtlExit write_svg(const MapData *map) {
         return CTL_DONE;
 }
 
-CtlExit verb_map(char **args, size_t n_args) {
+CtlExit verb_slabs(char **args, size_t n_args) {
         TerminalSize size = terminal_size();
         MapText how = {
                 .by = arg_by,

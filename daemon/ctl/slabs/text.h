@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "daemon/ctl/map/look.h"
+#include "daemon/ctl/slabs/look.h"
 
 typedef struct MapText {
         MapBy by;
