@@ -73,7 +73,7 @@ void clock_init(Clock *clock) {
         Moment begin = moment_now(), end;
 
         while (raw_ns() - begin.ns < CALIBRATE_NS)
-                _mm_pause();
+                clock_relax();
         end = moment_now();
         clock->ns_per_tick = (double) (end.ns - begin.ns) / (double) (end.ticks - begin.ticks);
         measure_cost(clock);

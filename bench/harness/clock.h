@@ -1,7 +1,8 @@
 #pragma once
 /*
  * Time in ticks of the processor's time stamp counter, which on the machines that we measure on has one
- * rate at every clock speed of the cores (constant_tsc, nonstop_tsc).
+ * rate at every clock speed of the cores (constant_tsc, nonstop_tsc); on aarch64 of the system counter, which ticks
+ * every 1 to 40 ns.
  *
  * Reading the clock takes time of its own. clock_init() measures the time between two readings with
  * nothing in between; latencies have it subtracted, and every result states it. Some processors let the
@@ -9,7 +10,9 @@
  * percentiles are interpolated within a jump.
  */
 #include <stdint.h>
+#ifdef __x86_64__
 #include <x86intrin.h>
+#endif
 
 typedef struct Clock {
         double ns_per_tick; /* against CLOCK_MONOTONIC_RAW */
@@ -19,11 +22,25 @@ typedef struct Clock {
 
 /* Instructions before the reading end before it, and instructions after it begin after it. */
 static inline uint64_t clock_now(void) {
+        uint64_t ticks;
+#ifdef __x86_64__
         unsigned int cpu;
-        uint64_t ticks = __rdtscp(&cpu);
 
+        ticks = __rdtscp(&cpu);
         _mm_lfence();
+#else
+        __asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
+#endif
         return ticks;
+}
+
+/* A turn of a loop that waits for another processor. */
+static inline void clock_relax(void) {
+#ifdef __x86_64__
+        _mm_pause();
+#else
+        __asm__ volatile("isb" : : : "memory");
+#endif
 }
 
 void clock_init(Clock *clock);

@@ -5,7 +5,8 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
-#include <x86intrin.h>
+
+#include "bench/harness/clock.h"
 
 #define GROUP_MEMBERS_MAX 64
 
@@ -44,5 +45,5 @@ static inline void spin_once(uint32_t *turns) {
         if (++*turns % 1024 == 0)
                 spin_yield();
         else
-                _mm_pause();
+                clock_relax();
 }

@@ -20,7 +20,7 @@ static void line_member(void *arg, uint32_t member) {
 
         for (uint64_t i = member; i < shared->n; i += 2) {
                 while (shm_load_acq(&shared->word) != i)
-                        _mm_pause();
+                        clock_relax();
                 shm_store_rel(&shared->word, i + 1);
         }
 }

@@ -103,7 +103,7 @@ typedef struct Team {
 static void spin_until(const uint32_t *word, uint32_t n) {
         /* ORDER: acq, pairs with run_threads(); its earlier work is seen. */
         while (shm_load_acq(word) < n)
-                __builtin_ia32_pause();
+                shm_pause(1);
 }
 
 static void *run_member(void *userdata) {

@@ -112,12 +112,31 @@ static uint64_t hash_now(void) {
  * Actors
  */
 void switch_stack(void **save_sp, void *sp);
+#if defined(__x86_64__)
+#define FRAME_WORDS 8
+#define FRAME_RETURN 6
 __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@function\n"
         "switch_stack:\n"
         "push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
         "mov %rsp, (%rdi); mov %rsi, %rsp\n"
         "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\n"
         "ret\n.size switch_stack,.-switch_stack\n");
+#else
+#define FRAME_WORDS 22
+#define FRAME_RETURN 11
+__asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@function\n"
+        "switch_stack:\n"
+        "sub sp, sp, #160\n"
+        "stp x19, x20, [sp]; stp x21, x22, [sp, #16]; stp x23, x24, [sp, #32]; stp x25, x26, [sp, #48]\n"
+        "stp x27, x28, [sp, #64]; stp x29, x30, [sp, #80]\n"
+        "stp d8, d9, [sp, #96]; stp d10, d11, [sp, #112]; stp d12, d13, [sp, #128]; stp d14, d15, [sp, #144]\n"
+        "mov x9, sp; str x9, [x0]; mov sp, x1\n"
+        "ldp x19, x20, [sp]; ldp x21, x22, [sp, #16]; ldp x23, x24, [sp, #32]; ldp x25, x26, [sp, #48]\n"
+        "ldp x27, x28, [sp, #64]; ldp x29, x30, [sp, #80]\n"
+        "ldp d8, d9, [sp, #96]; ldp d10, d11, [sp, #112]; ldp d12, d13, [sp, #128]; ldp d14, d15, [sp, #144]\n"
+        "add sp, sp, #160\n"
+        "ret\n.size switch_stack,.-switch_stack\n");
+#endif
 
 void shm_step(const void *address) {
         ModelKind kind = model_kind;
@@ -554,8 +573,8 @@ static void start(void) {
                 void **top = (void **) (stacks[i] + STACK_SIZE);
 
                 memset(stacks[i], 0, STACK_SIZE);
-                top[-2] = (void *) begin;
-                now.actors[i].sp = top - 8;
+                top[FRAME_RETURN - FRAME_WORDS] = (void *) begin;
+                now.actors[i].sp = top - FRAME_WORDS;
                 resume(i);
         }
         now.memory_hash = memory_rehash_step(NULL);

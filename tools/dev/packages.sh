@@ -20,7 +20,8 @@ packages_missing() {    # PURPOSE...
         done
 
         # dpkg-query fails where it does not know one of the packages, and still lists the others.
-        installed=$'\n'$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null || true)$'\n'
+        installed=$'\n'$(dpkg-query -W -f='${Package} ${db:Status-Status}\n${Package}:${Architecture} ${db:Status-Status}\n' \
+                 "${wanted[@]}" 2>/dev/null || true)$'\n'
         for package in "${wanted[@]}"; do
                 [[ $installed == *$'\n'"$package installed"$'\n'* ]] || echo "$package"
         done
