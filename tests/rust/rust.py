@@ -74,7 +74,7 @@ class Tree:
     def cargo(self, folder, verb, *arguments, is_online=False, **options):
         """Runs cargo in a folder."""
         command = [CARGO, verb, *([] if is_online else ['--offline']), *arguments]
-        print('+', *command, flush=True)
+        print('+', *command, file=sys.stderr, flush=True)
         return subprocess.run(command, cwd=os.path.join(self.root, folder), env=self.environment,
                               **{'check': True, **options})
 

@@ -93,12 +93,16 @@ impl Value {
         }
     }
 
-    /// The bytes under which other languages find the value.
+    /// The bytes under which other languages find the value. Lists and maps are JSON inside of CBOR, as all languages read
+    /// that, or CBOR alone where JSON does not take them.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Value::Bytes(bytes) if !is_described(bytes) => bytes.clone(),
             Value::Text(text) => text.clone().into_bytes(),
+            Value::List(_) | Value::Map(_) if self.to_json().is_some() => {
+                Value::embedded_json(&self.to_json().unwrap_or_default())
+            }
             _ => {
                 let mut to = MAGIC.to_vec();
                 self.put(&mut to);
@@ -147,7 +151,6 @@ impl Value {
     }
 
     /// The bytes of a text of JSON.
-    #[cfg(feature = "serde")]
     pub(crate) fn embedded_json(text: &str) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         head(&mut to, 6, TAG_JSON);
