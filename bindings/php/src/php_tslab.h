@@ -75,14 +75,9 @@ int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, 
 int php_tslab_map_get_value(TslabMap *map, zend_string *key, zend_string **ret, struct tslab_map_info *info);
 int php_tslab_map_remove(TslabMap *map, zend_string *key, tslab_handle version);
 int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
-<<<<<<< HEAD
                             uint32_t mode, uint32_t ttl_ms, zend_long *ret_value);
-int php_tslab_map_get_claim(TslabMap *map, zend_string *key, tslab_handle *ret_version);
-=======
-                            uint32_t ttl_ms, zend_long *ret_value);
 int php_tslab_map_get_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *ret_version);
 int php_tslab_map_extend_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *version);
->>>>>>> 95dcd4d9 (bindings/php: claims, info, limits of locks; the conformance suite)
 int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds);
 int php_tslab_map_clear(TslabMap *map);
 int php_tslab_map_describe(TslabMap *map, zend_string *key, struct tslab_map_info *ret);
