@@ -23,7 +23,7 @@ opaque!(tslab tslab_domain tslab_map tslab_waiter tslab_near);
 // <tslab.h>
 
 pub const TSLAB_EPOCH_CURRENT: u32 = u32::MAX;
-pub const TSLAB_CLASSES_MAX: usize = 16;
+pub const TSLAB_CLASSES_MAX: usize = 32;
 pub const TSLAB_LABEL_SIZE: usize = 32;
 pub const TSLAB_CACHE_ADAPTIVE: u32 = 0;
 pub const TSLAB_CACHE_ON: u32 = 1;

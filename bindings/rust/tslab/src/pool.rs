@@ -147,7 +147,7 @@ impl Options {
     /// [`Options::create`]: the sizes of objects, rising multiples of 16 from 64 to 4096.
     ///
     /// # Panics
-    /// If there are more than 16.
+    /// If there are more than 32.
     #[must_use]
     pub fn classes(mut self, sizes: &[u32]) -> Self {
         self.raw.classes[..sizes.len()].copy_from_slice(sizes);
