@@ -71,7 +71,13 @@ def node_lmdb(daemon, folder, seconds):
     return [program('node'), PROGRAMS / 'node-lmdb.js', folder, seconds, *npm('lmdb')]
 
 
-CONTENDERS = {'c': c, 'node': node, 'node-lmdb': node_lmdb}
+def go(daemon, folder, seconds):
+    run, out = HERE.parent.parent / 'tests/go/run.py', BUILD / 'tests/go/bench'
+    subprocess.run([sys.executable, run, 'bench', program('go'), BUILD, out], check=True)
+    return ['/usr/bin/env', f'LD_LIBRARY_PATH={BUILD}/libclient', out, daemon.socket, seconds]
+
+
+CONTENDERS = {'c': c, 'go': go, 'node': node, 'node-lmdb': node_lmdb}
 
 
 def processor():

@@ -6,16 +6,19 @@
     run.py race GO BUILD TSLABD           the same under the race detector
     run.py frameworks GO BUILD TSLABD     gin, echo and scs; skipped where their modules cannot be downloaded
     run.py kills GO BUILD TSLABD          workers that are killed
+    run.py program GO BUILD FILE [ARGUMENT...]   compiles and runs a program, for ../languages
     run.py vet GO BUILD TSLABD            go vet, gofmt, and `go build` of each package
 
 Without a Go the test is skipped.
 """
 
+import hashlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 SKIPPED = 77
@@ -41,6 +44,28 @@ def build_all(program, build, stamp):
     for name in PROGRAMS:
         go(program, build, HERE / name, 'build', '-o', out / name, '.')
     pathlib.Path(stamp).touch()
+
+
+def build_bench(program, build, out):
+    pathlib.Path(out).parent.mkdir(parents=True, exist_ok=True)
+    go(program, build, HERE.parent.parent / 'bench/languages/go', 'build', '-o', out, '.')
+
+
+def program_of(go_path, build, path, *arguments):
+    """Runs a program of one file. Its copy is compiled once."""
+    text = pathlib.Path(path).read_bytes()
+    folder = pathlib.Path(build, 'tests/go/programs', hashlib.sha256(text).hexdigest()[:16])
+    binary = folder / 'program'
+    if not binary.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            pathlib.Path(place, 'main.go').write_bytes(text)
+            module = (HERE / 'suite/go.mod').read_text().replace('../../../bindings/go', str(MODULE))
+            pathlib.Path(place, 'go.mod').write_text(module)
+            go(go_path, build, place, 'build', '-o', 'program', '.')
+            folder.mkdir(exist_ok=True)
+            os.replace(pathlib.Path(place, 'program'), binary)
+    os.execve(binary, [str(binary), *arguments], environment(build))
 
 
 def with_daemon(build, tslabd, command, *arguments):
@@ -106,5 +131,5 @@ if __name__ == '__main__':
     if not program:
         print('skipped: there is no Go')
         sys.exit(SKIPPED)
-    {'build': build_all, 'conformance': run_conformance, 'frameworks': run_frameworks,
-     'kills': run_kills, 'race': run_race, 'suite': run_suite, 'vet': run_vet}[mode](program, *arguments)
+    {'bench': build_bench, 'build': build_all, 'conformance': run_conformance, 'frameworks': run_frameworks,
+     'kills': run_kills, 'program': program_of, 'race': run_race, 'suite': run_suite, 'vet': run_vet}[mode](program, *arguments)
