@@ -39,7 +39,7 @@ class Actor {
                 } catch (ValueError) {
                         return ['error' => 'EINVAL'];
                 } catch (Tslab\Exception $e) {
-                        return ['error' => [7 => 'E2BIG', 12 => 'ENOMEM', 22 => 'EINVAL', 28 => 'ENOSPC', 35 => 'EDEADLK',
+                        return ['error' => [7 => 'E2BIG', 12 => 'ENOMEM', 22 => 'EINVAL', 28 => 'ENOSPC', 35 => 'EDEADLK', 75 => 'EOVERFLOW',
                                 90 => 'EMSGSIZE'][$e->getCode()] ?? (string) $e->getCode()];
                 }
                 return is_array($reply) && isset($reply['error']) ? $reply : ['ok' => $reply];
@@ -112,7 +112,7 @@ class Actor {
 }
 
 $actor = new Actor($argv[1]);
-echo json_encode(['binding' => 'php', 'lacks' => ['close', 'close_map']]), "\n";
+echo json_encode(['binding' => 'php', 'lacks' => ['close', 'close_map', 'set_counter']]), "\n";
 while (($line = fgets(STDIN)) !== false) {
         echo json_encode($actor->answer(json_decode($line, true))), "\n";
 }
