@@ -16,11 +16,15 @@ import tempfile
 import tree
 
 BASELINE, HEADERS = 'libclient/tslab.abi', 'libclient'
+PUBLIC = 'tslab*.h'
 PROCESSOR = 'x86_64'
 
 
 def write(root, library, path):
-    subprocess.run(['abidw', '--headers-dir', root / HEADERS, '--drop-private-types', '--no-show-locs', '--no-comp-dir-path',
+    root = pathlib.Path(root)
+    # Not --headers-dir: in the folder there are the library's own headers as well.
+    headers = [option for header in sorted((root / HEADERS).glob(PUBLIC)) for option in ('--header-file', header)]
+    subprocess.run(['abidw', *headers, '--drop-private-types', '--no-show-locs', '--no-comp-dir-path',
                     '--no-corpus-path', '--no-elf-needed', '--type-id-style', 'hash', '--exported-interfaces-only',
                     '--out-file', path, library], check=True)
 

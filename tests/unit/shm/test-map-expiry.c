@@ -408,6 +408,13 @@ static int64_t add(Fixture *f, const char *key, int64_t delta, int64_t initial) 
         return value;
 }
 
+static void add_wrapping(Fixture *f, ShmMapKey *key, int64_t delta) {
+        const ShmMapAdd add = { .delta = delta, .mode = SHM_MAP_ADD_WRAP, .epoch = SHM_EPOCH_CURRENT };
+        int64_t value;
+
+        assert_int_equal(shm_map_add(&f->actor, &f->trie, key, &add, &value), 0);
+}
+
 static void test_add(void **state) {
         static const char *const keys[] = { "", "1", "1234567", "12345678", "123456789", "a longer key" };
         char buffer[SHM_CLASS_SIZE_MAX];
@@ -427,7 +434,10 @@ static void test_add(void **state) {
                 version = view.handle;
                 assert_int_equal(add(f, keys[i], -205, 7), -100);
                 assert_int_equal(add(f, keys[i], INT64_MAX, 0), INT64_MAX - 100);
-                assert_int_equal(add(f, keys[i], 101, 0), INT64_MIN);
+                assert_int_equal(add_ttl(f, keys[i], 101, 0, 0, &value), -EOVERFLOW);
+                assert_int_equal(shm_map_get(&f->trie, &k, &value, sizeof(value), &view), 8);
+                assert_true(value == INT64_MAX - 100 && view.handle == version);
+                add_wrapping(f, &k, 101);
                 assert_int_equal(shm_map_get(&f->trie, &k, &value, sizeof(value), &view), 8);
                 assert_true(value == INT64_MIN && view.handle == version);
         }
