@@ -116,8 +116,10 @@ test('a value is computed once, by whoever comes first', withCache({ cache: { st
   assert.strictEqual(await cache.getOrCompute('outer', () => cache.getOrCompute('inner', () => 5)), 5);
   await assert.rejects(cache.getOrCompute('nothing', () => undefined), TypeError);
   // One that waits too long computes for itself.
-  const slow = cache.getOrCompute('slow', () => sleep(200).then(() => 'slow'));
+  let release;
+  const slow = cache.getOrCompute('slow', () => new Promise((resolve) => { release = resolve; }));
   assert.strictEqual(await cache.getOrCompute('slow', () => 'mine', { timeout: 0.02 }), 'mine');
+  release('slow');
   assert.strictEqual(await slow, 'slow');
   // A value that was deleted meanwhile is not kept.
   const late = cache.getOrCompute('late', () => sleep(20).then(() => 'old'));

@@ -78,7 +78,7 @@ sh('systemctl', 'set-property', '--runtime', 'tslab-again.slice', f'MemoryMax={u
 clients = [Client('hold', 'again', 10) for _ in range(60)]
 for client in clients:
     client.line()
-wait_for(lambda: sh('tslabctl', '--pool', 'again', 'status', '--check', check=False)[0] == 0, 'a daemon that lives', 10)
+wait_for(lambda: sh('tslabctl', '--pool', 'again', 'status', '--check', check=False)[0] == 0, 'a daemon that lives', 120)
 expect(ctl_json('again', 'stats')['live_objects'] >= 300_000, 'no object is lost')
 for client in clients:
     client.process.kill()
@@ -101,7 +101,7 @@ wait_for(lambda: show('tight', 'MainPID') != pid, 'the end of the daemon')
 time.sleep(1)                       # the kernel counts down late
 used = next(used.parent.parent.rglob('tslab-tight.slice')) / used.name
 sh('systemctl', 'set-property', '--runtime', 'tslab-tight.slice', f'MemoryMax={int(used.read_text()) + (2560 << 10)}')
-wait_for(lambda: sh('tslabctl', '--pool', 'tight', 'status', '--check', check=False)[0] == 0, 'a daemon that lives', 10)
+wait_for(lambda: sh('tslabctl', '--pool', 'tight', 'status', '--check', check=False)[0] == 0, 'a daemon that lives', 120)
 for client in [*clients, churn]:
     client.process.kill()
     client.process.wait()
