@@ -1,6 +1,7 @@
 #include "daemon/takeover/takeover.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +21,17 @@
 #define LIST_SIZE (16 + 13 * (ADOPT_PIDS_MAX + 2))
 
 static void log_format(const Pool *pool, int fd) {
-        ShmHeader *header = malloc(sizeof(*header));
+        struct {
+                uint64_t magic;
+                uint32_t format_version;
+        } __attribute__((packed))
+        begin; /* alike in all formats; the rest of a header may be shorter than ours */
         uint32_t version = 0;
         char differs[80];
 
-        if (header && pread(fd, header, sizeof(*header), 0) == sizeof(*header) && header->magic == SHM_MAGIC)
-                version = header->format_version;
-        free(header);
+        static_assert(offsetof(ShmHeader, format_version) == sizeof(begin.magic), "arena format");
+        if (pread(fd, &begin, sizeof(begin), 0) == sizeof(begin) && begin.magic == SHM_MAGIC)
+                version = begin.format_version;
         if (version == SHM_FORMAT_VERSION)
                 (void) snprintf(differs, sizeof(differs),
                                 "was made by another build, whose format %u differs", version);
