@@ -7,7 +7,7 @@
  * Invariants
  *   1. A value begins with the cover under which it was kept. It counts only while the root "near.NAME" names that
  *      cover: once changes are heard again, after some may have been missed, it counts no more.
- *   2. A change deletes the key here and in the near cache: the process that hears of it finds this map by its name.
+ *   2. A change deletes the key here, then in the near cache: the process that hears of it finds this map by its name.
  *   3. An answer replaces a version, or a claim, that was taken before the engine was asked. A change in between
  *      deletes both, so that an old answer does not come in behind it.
  *   4. An answer that could not be kept deletes a value that says something else.
