@@ -3,6 +3,7 @@
     test-sessions.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE [unittest arguments]
 """
 
+import itertools
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ from redis.retry import Retry  # noqa: E402
 from servers import Counted, Near, Redis  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
+MARKS = itertools.count()
 STEPS = 100 if side.FULL else 25
 TIMEOUT = 3         # seconds, of the engine's client
 # As docs/near-cache.md has it, for programs.
@@ -377,6 +379,24 @@ class Away(Fixture):
         self.redis.kill()
         self.addCleanup(lambda: self.redis.process.poll() is None or self.redis.start())
 
+    def wait_heard(self):
+        """This host's tslab-near has heard of all changes until now: a server tells of them in their order."""
+        mark = f'mark{next(MARKS)}'
+        wait_for(lambda: self.host.is_covered(mark))        # that there is none is kept, until the next line is heard
+        self.redis.client().set(f'session:{mark}', b'1')
+        wait_for(lambda: self.store.get(mark) == b'1')
+
+    def know(self, **sessions):
+        """This host heard these values last. A change that it made itself is read back only if it is heard of soon."""
+        self.wait_heard()
+        last = self.store._behind._copies.last
+        wait_for(lambda: all(self.store.get(s) == last(s.encode()) == v for s, v in sessions.items()))
+
+    def away(self, **known):
+        self.know(**known)
+        self.lose()
+        time.sleep(self.BOUND_MS / 1000)
+
     def regain(self):
         """Also the data, which it loads while it answers to say so."""
         def is_loaded():
@@ -422,10 +442,8 @@ class AwayStale(Away):
         for session in 'abc':
             self.store.set(session, b'1')
         self.redis.client().set('session:read', b'2', ex=1000)
-        wait_for(lambda: self.host.is_covered('read'))      # the server has told of the set(), so the answer is kept
-        self.lose()
+        self.away(a=b'1', read=b'2')
         with self.assertLogs('tslab', 'WARNING'):
-            time.sleep(self.BOUND_MS / 1000)
             self.assertEqual([self.store.get(s) for s in ('a', 'read', 'unknown')], [b'1', b'2', None])
         self.assertTrue(self.store.touch('a'))
         self.assertEqual(self.store.get_version('a')[0], b'1')
@@ -440,7 +458,7 @@ class AwayStale(Away):
     def test_stopped(self):
         """Reads wait for the client's time limit once a second, and not each."""
         self.store.set('a', b'1')
-        self.assertEqual(self.store.get('a'), b'1')
+        self.know(a=b'1')
         self.redis.process.send_signal(signal.SIGSTOP)
         time.sleep(self.BOUND_MS / 1000)
         n = self.host.engine.n
@@ -459,15 +477,13 @@ class AwayStale(Away):
         wait_for(lambda: self.store.get('gone') is None)
         self.store.lifetime = 0.5
         self.store.set('short', b'1')
-        self.lose()
-        time.sleep(self.BOUND_MS / 1000)
+        self.away()
         self.assertEqual([self.store.get(s) for s in ('gone', 'short')], [None, None])
 
     def test_in_other_processes(self):
         """One process of the host was told, and the others know."""
         self.store.set('a', b'1')
-        self.lose()
-        time.sleep(self.BOUND_MS / 1000)
+        self.away(a=b'1')
         pid = os.fork()
         if pid == 0:
             os._exit(self.store.get('a') != b'1')
@@ -477,14 +493,10 @@ class AwayStale(Away):
         """In the pool, with a near cache that nobody covers: it asks the engine."""
         return tslab.SessionStore(self.store.pool, behind=engine, near='other', **self.OPTIONS, **more)
 
-    def away(self):
-        self.lose()
-        time.sleep(self.BOUND_MS / 1000)
-
     def test_other_prefixes_have_other_sessions(self):
         other = self.make_store(self.host.engine, prefix='other:')
         self.store.set('a', b'1')
-        self.away()
+        self.away(a=b'1')
         self.assertIsNone(other.get('a'))
         self.assertRaises(tslab.EngineError, other.delete, 'a')
         self.assertEqual(self.store.get('a'), b'1')
@@ -511,7 +523,7 @@ class AwayStale(Away):
         call = self.host.engine.pexpire
         self.host.engine.pexpire = lambda *arguments: touches.append(arguments) or call(*arguments)
         self.store.set('a', b'1')
-        self.away()
+        self.away(a=b'1')
         begin = time.monotonic()
         for _ in range(100):
             self.assertEqual((self.store.get('a'), self.store.touch('a')), (b'1', True))
@@ -569,31 +581,18 @@ class EndedElsewhere(Away):
         for session in 'ended', 'changed', 'kept':
             self.other.store.set(session, b'alice')
             self.assertEqual(self.store.get(session), b'alice')
-        wait_for(lambda: all(map(self.host.is_covered, ('ended', 'changed', 'kept'))))
+        self.know(ended=b'alice', changed=b'alice', kept=b'alice')
 
     def change(self):
         self.assertTrue(self.other.store.delete('ended'))
         self.other.store.replace('changed', self.other.store.get_version('changed')[1], b'bob')
 
-    def wait_heard(self):
-        """This host's tslab-near has heard of all changes until now."""
-        self.redis.client().set('session:heard', 'yes')
-        self.store.get('heard')
-        self.redis.client().set('session:heard', 'no')
-        near = tslab.Map(self.store.pool, 'near')
-        wait_for(lambda: near.get(b'session:heard') != b'yes')
-
     def read(self):
         return [self.store.get(session) for session in ('ended', 'changed', 'kept')]
 
-    def away(self):
-        self.lose()
-        time.sleep(self.BOUND_MS / 1000)
-
     def test_heard(self):
         self.change()
-        self.wait_heard()
-        self.away()
+        self.away(kept=b'alice')
         self.assertEqual(self.read(), [None, None, b'alice'])
 
     def test_one_question_without_an_answer(self):
@@ -610,7 +609,6 @@ class EndedElsewhere(Away):
 
     def test_all_keys_go(self):
         self.redis.client().flushall()
-        self.wait_heard()
         self.away()
         self.assertEqual(self.read(), [None] * 3)
 
@@ -620,8 +618,7 @@ class EndedElsewhere(Away):
         self.change()
         self.host.near.start()
         wait_for(self.host.is_covered)
-        self.assertEqual(self.store.get('kept'), b'alice')
-        self.away()
+        self.away(kept=b'alice')
         self.assertEqual(self.read(), [None, None, b'alice'])
 
     def test_nothing_was_read_since(self):
@@ -635,7 +632,7 @@ class EndedElsewhere(Away):
     def test_a_change_of_this_host(self):
         self.store.replace('kept', self.store.get_version('kept')[1], b'carol')
         self.store.touch('changed')
-        self.away()
+        self.away(ended=b'alice', changed=b'alice', kept=b'carol')
         self.assertEqual(self.read(), [b'alice', b'alice', b'carol'])
 
 
