@@ -131,7 +131,7 @@ static int hold(struct tslab *pool, size_t n) {
 
 static void wait_for_end(void) {
         while (!ended)
-                (void) usleep(10000);
+                (void) usleep(100000);
 }
 
 static int churn(struct tslab *pool, size_t size) {

@@ -92,7 +92,7 @@ start('tight')
 churn = Client('churn', 'tight', 40 << 20,
                command=['systemd-run', '--scope', '--quiet', '--slice=tslab-tight.slice', '--'])
 churn.wait_for('ready')
-clients = [Client('hold', 'tight', 10) for _ in range(400)]
+clients = [Client('churn', 'tight', 10 * 768) for _ in range(400)]     # which then rest: so many at work let none connect
 for client in clients:
     client.wait_for('ready')
 pid = show('tight', 'MainPID')
