@@ -54,7 +54,8 @@
 #endif
 #define OWNER_LOOK_USEC 1000
 #define OWNER_WAIT_USEC 10000 /* another thread of this process works: we are woken, unless it ends */
-#define TRIM_MAX 1024 /* slabs dropped at a time, so that a free that trims is not long */
+#define TRIM_MAX 256 /* slabs dropped at a time, so that a free that trims is not long */
+#define DECAY_USEC 1000000 /* for so long nobody took a slab that goes back */
 
 /* The number of sweeps that anybody has asked for. */
 static uint64_t sweeps_asked(const struct tslab *pool) {
@@ -201,11 +202,51 @@ static void look_and_run(ShmMaintain *m, uint64_t wait_usec) {
         maintain_run(m, wait_usec);
 }
 
-static bool is_over_retain(const struct tslab *pool) {
-        /* ORDER: rlx; a hint. */
-        int64_t n_free = (int64_t) shm_load_rlx(&pool->arena.header->n_free.value);
+static int64_t n_free_of(const struct tslab *pool) {
+        return (int64_t) shm_load_rlx(&pool->arena.header->n_free.value); /* ORDER: rlx; a hint. */
+}
 
-        return n_free > (int64_t) pool->retain + pool->retain / 8;
+static bool is_over_retain(const struct tslab *pool) {
+        return n_free_of(pool) > (int64_t) pool->retain + pool->retain / 8;
+}
+
+/*
+ * Whether slabs are due that nobody took for DECAY_USEC: as many as were free at the least of times since then, beyond
+ * what the pool retains. What a program frees and takes again, in waves, stays. Other processes' least is not known: if
+ * they work in turns with this one, a part of theirs may go once in that time.
+ */
+static bool decay_is_due(PoolLocal *local, const struct tslab *pool) {
+        int64_t n_free = n_free_of(pool);
+        uint64_t now;
+
+        /* ORDER: rlx; hints, as all of this is. Two threads that write them at once delay a trim. */
+        if (n_free < shm_load_rlx(&local->least_free))
+                shm_store_rlx(&local->least_free, n_free);
+        if (!is_over_retain(pool))
+                return false;
+        now = proto_now_usec();
+        if (now - shm_load_rlx(&local->least_usec) < DECAY_USEC) /* ORDER: rlx; see above. */
+                return false;
+        if (shm_load_rlx(&local->least_free) > pool->retain) /* ORDER: rlx; see above. */
+                return true;
+        /* ORDER: rlx; see above. The next time begins. */
+        shm_store_rlx(&local->least_usec, now);
+        shm_store_rlx(&local->least_free, n_free);
+        return false;
+}
+
+/* By the owner of control work. At most `n_max` slabs; if that leaves some that are due, they still are. */
+static void decay(struct tslab *pool, ShmActor *control, uint32_t n_max) {
+        PoolLocal *local = pool->local;
+        int64_t n_used;
+
+        if (!decay_is_due(local, pool))
+                return;
+        /* ORDER: rlx; hints. */
+        n_used = n_free_of(pool) - shm_load_rlx(&local->least_free);
+        n_used = n_used > 0 ? n_used : 0;
+        if (shm_pages_trim(control, pool->retain + (uint32_t) n_used, n_max) < n_max)
+                shm_store_rlx(&local->least_free, 0); /* ORDER: rlx; the next time begins at the next look. */
 }
 
 /* Empties caches of threads, in any process of the pool, that did nothing since the last look some seconds ago. */
@@ -226,8 +267,7 @@ static void empty_idle_caches(struct tslab *pool) {
         maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
-        if (is_over_retain(pool))
-                (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
+        decay(pool, &control, UINT32_MAX);
 }
 
 /* By the clock that all time namespaces share. If somebody sets it, one map is begun anew. */
@@ -487,12 +527,11 @@ static void slab_freed(struct tslab *pool, uint32_t slab) {
         bool due = is_due(&pool->arena, w);
         ShmActor control;
 
-        if ((!due && !is_over_retain(pool)) || control_begin(pool, false, &control) < 0)
+        if ((!due && !decay_is_due(pool->local, pool)) || control_begin(pool, false, &control) < 0)
                 return;
         if (due && is_due(&pool->arena, shm_slab_word(&pool->arena, slab)))
                 drop_one(&control, slab);
-        if (is_over_retain(pool))
-                (void) shm_pages_trim(&control, pool->retain, TRIM_MAX);
+        decay(pool, &control, TRIM_MAX);
         control_unlock(pool, false); /* and no caches of idle threads are emptied: a free is short */
         pool_run_deferred(pool);
 }

@@ -82,6 +82,8 @@ typedef struct PoolLocal {
         ShmIdle idle; /* private pools: for the owner of control work, as the next two */
         uint64_t sweeps_before; /* how many sweeps were asked for when it became the owner */
         bool recount; /* threads died, or the last count had no rest: n_free may be wrong */
+        int64_t least_free; /* private pools: the least number of FREE slabs that was seen since */
+        uint64_t least_usec; /* then; see decay_is_due() */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 

@@ -121,7 +121,11 @@ struct tslab_options {
 
         /* tslab_create() */
         uint64_t arena_bytes; /* room for objects, a multiple of 4096 up to 64 GiB; 0: 256 MiB */
-        uint64_t retain_bytes; /* free slabs up to this sum keep their memory; 0: 16 MiB, below 4096: none */
+        /*
+         * Free slabs up to this sum keep their memory; 0: 16 MiB, below 4096: none. The memory of others goes back
+         * in later calls that free or close, once nobody took them for a second, and by tslab_drain() at once.
+         */
+        uint64_t retain_bytes;
         uint32_t n_threads; /* records: one for each thread, and one for each process; 0: 1024 */
         uint32_t n_epochs; /* 2 to 64; 0: 16 */
         /* In classes[]; 0: 64, 96, 128, 192, 256, 336, 400, 512, 576, 672, 816, 1024, 1360, 2048 and 4096 bytes. */

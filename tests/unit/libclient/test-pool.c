@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libclient/control.h"
+#include "proto/deadline.h"
 
 #include "shm/cache/cache-drain.h"
 #include "shm/arena/client.h"
@@ -175,6 +176,53 @@ static void test_threads_that_ended_are_counted(void **state) {
         assert_int_equal(pthread_join(thread, &result), 0);
         assert_ptr_equal(result, pool);
         expect_recount(pool);
+}
+
+#define WAVE 512 /* objects of 4096 bytes, each in a slab of its own */
+
+static uint64_t retained_by(struct tslab *pool) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        return stats.retained_bytes / 4096;
+}
+
+/* A second has gone by, or not one moment. */
+static void free_after(struct tslab *pool, tslab_handle handle, bool second) {
+        pool->local->least_usec = second ? 0 : proto_now_usec();
+        assert_int_equal(tslab_free(pool, handle), 0);
+}
+
+/* Slabs go that nobody took for a second: as many as were free in all of it. Those of a wave stay. */
+static void test_decay(void **state) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .cache = TSLAB_CACHE_OFF,
+                                         .retain_bytes = 16 * 4096 };
+        tslab_handle handles[WAVE];
+        struct tslab *pool;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        for (int wave = 0; wave < 4; wave++) {
+                assert_int_equal(tslab_alloc_batch(pool, 4096, TSLAB_EPOCH_CURRENT, handles, WAVE), WAVE);
+                for (int i = 0; i < WAVE; i++)
+                        free_after(pool, handles[i], i == 0);
+                assert_true(retained_by(pool) >= WAVE);
+        }
+        /* A hundred are in use in each second: the others go. */
+        for (int turn = 0; turn < 4; turn++) {
+                assert_int_equal(tslab_alloc_batch(pool, 4096, TSLAB_EPOCH_CURRENT, handles, 100), 100);
+                for (int i = 0; i < 100; i++)
+                        free_after(pool, handles[i], i == 99);
+        }
+        assert_true(retained_by(pool) >= 100 && retained_by(pool) <= 100 + 16 + 16);
+        /* One is: all but those that the pool retains. */
+        for (int turn = 0; turn < 4; turn++) {
+                assert_int_equal(tslab_alloc(pool, 4096, TSLAB_EPOCH_CURRENT, handles, NULL), 0);
+                free_after(pool, handles[0], true);
+        }
+        assert_true(retained_by(pool) >= 16 && retained_by(pool) <= 16 + 2);
+        tslab_close(pool);
 }
 
 /*
@@ -578,13 +626,21 @@ static void test_thread_ends_after_key_failed(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_records_come_and_go),    TEST(test_thread_ends_after_key_failed),
-                TEST(test_reap_counts_free_slabs), TEST(test_threads_that_ended_are_counted),
-                TEST(test_records_of_the_dead),    TEST(test_control_is_taken),
-                TEST(test_control_over_fork),      TEST(test_reap_kept),
-                TEST(test_reap_rolled_back),       TEST(test_call_closed),
-                TEST(test_close_frozen),           TEST(test_close_beside_control),
-                TEST(test_reap_without_memory),    TEST(test_thaw),
+                TEST(test_records_come_and_go),
+                TEST(test_thread_ends_after_key_failed),
+                TEST(test_reap_counts_free_slabs),
+                TEST(test_threads_that_ended_are_counted),
+                TEST(test_records_of_the_dead),
+                cmocka_unit_test(test_decay),
+                TEST(test_control_is_taken),
+                TEST(test_control_over_fork),
+                TEST(test_reap_kept),
+                TEST(test_reap_rolled_back),
+                TEST(test_call_closed),
+                TEST(test_close_frozen),
+                TEST(test_close_beside_control),
+                TEST(test_reap_without_memory),
+                TEST(test_thaw),
                 TEST(test_put_beside_control),
         };
 
