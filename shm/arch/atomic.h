@@ -38,12 +38,14 @@ void shm_step(const void *address);
  * follows one may pass its store, unless shm_fence_after_rmw() is between them. In
  * cas, `expected` points to a local variable; a cas that fails stores the value that it found there.
  */
-/* One line each. */
+/* One line each. The explorer brings its own two (tests/model/seam.h). */
 /* clang-format off */
+#ifndef SHM_AT
 #define SHM_AT(p, expression) ({ SHM_STEP_HERE(p); expression; })
 /* `v` is evaluated before the step of the store, since its own accesses are steps too. */
 #define SHM_STORE(p, v, order) \
         ({ __typeof__(*(p)) shm_v_ = (v); SHM_STEP_HERE(p); __atomic_store_n((p), shm_v_, order); })
+#endif
 #define shm_load_rlx(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_RELAXED))
 #define shm_load_acq(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_ACQUIRE))
 #define shm_load_sc(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_SEQ_CST))

@@ -24,6 +24,9 @@
  *      state, it changes nothing for others. So the step that makes it commutes with all of others' but a
  *      membarrier. Whether an actor that makes such stores meets another one's membarrier is assumed as
  *      in 3. A membarrier itself may come first: stores that follow it may still go out at once.
+ *   6. Under a weak memory the memory holds the newest store of each location, other ones are part of the state. An
+ *      access of no location, and a fence that is not sc, changes what its actor alone knows. A state that is met again
+ *      below itself is no violation there: an actor may read one stale store over and over.
  */
 #include "tests/model/explore.h"
 
@@ -41,6 +44,7 @@
 #include "tests/model/report.h"
 #include "tests/model/seam.h"
 #include "tests/model/table.h"
+#include "tests/model/weak.h"
 
 #define STACK_SIZE (64 << 10)
 #define DEPTH_MAX 8000
@@ -56,6 +60,7 @@ typedef struct Actor {
         const void *caller;
         ModelKind kind;
         unsigned size;
+        ModelOrder order;
         uint64_t hash; /* covers its stack and its own memory; 0 when it has ended */
         uint64_t own_hash; /* 0: as at the start */
         ActorState state;
@@ -90,6 +95,7 @@ static jmp_buf again, found, cut;
 static unsigned cut_in; /* so many accesses until model_cut() is; 0: it is not under way */
 static bool was_whole, in_post;
 static bool some_wait; /* model_wait() was called */
+static bool fenced; /* the step's access was followed by a release fence */
 static char failure[512];
 static unsigned n_looks;
 
@@ -103,6 +109,8 @@ static uint64_t hash_now(void) {
 
         if (model->late)
                 h += delay_hash(&delays);
+        if (model->weak)
+                h += weak_hash();
         for (unsigned i = 0; i < n_actors; i++)
                 h = table_mix(h + hash_state(&now.actors[i]), now.actors[i].hash);
         return h ? h : 1;
@@ -140,8 +148,12 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
 
 void shm_step(const void *address) {
         ModelKind kind = model_kind;
+        unsigned size = model_size;
+        ModelOrder order = model_order;
 
         model_kind = MODEL_LOAD;
+        model_size = 0;
+        model_order = MODEL_RLX;
         if (!running) {
                 if (cut_in > 0 && --cut_in == 0)
                         longjmp(cut, 1);
@@ -151,7 +163,8 @@ void shm_step(const void *address) {
         }
         running->address = address;
         running->kind = kind;
-        running->size = model_size;
+        running->size = size;
+        running->order = order;
         running->caller = __builtin_return_address(0);
         switch_stack(&running->sp, explorer_sp);
 }
@@ -167,6 +180,7 @@ static void resume(unsigned i) {
         Actor *a = &now.actors[i];
 
         running = a;
+        model_stored_nothing = fenced = false;
         switch_stack(&explorer_sp, a->sp);
         running = NULL;
         if (failure[0])
@@ -181,10 +195,14 @@ static void resume(unsigned i) {
                 now.private_hash = memory_private_hash();
 }
 
+void model_fence_rel(void) {
+        fenced = true;
+}
+
 void model_wait(void) {
         if (!running)
                 return;
-        running->waits = !running->news;
+        running->waits = !running->news && !(model->weak && weak_has_news((unsigned) (running - now.actors)));
         running->news = false;
         some_wait = true;
         model_step(NULL, MODEL_LOAD, 0);
@@ -260,12 +278,56 @@ static bool note_barriers(const Actor *a) {
         return barriers_matter() && !mattered;
 }
 
+/*
+ * A weak memory
+ */
+static WeakAccess weak_access(const Actor *a) {
+        return (WeakAccess){ .address = a->address,
+                             .size = a->size,
+                             .order = a->order,
+                             .reads = a->kind != MODEL_STORE,
+                             .writes = a->kind == MODEL_STORE || a->kind == MODEL_LOCKED };
+}
+
+static bool is_sc_fence(const Actor *a) {
+        return !a->address && (a->kind == MODEL_LOCKED || a->kind == MODEL_BARRIER);
+}
+
+static bool weak_commutes(const Actor *a) {
+        WeakAccess access = weak_access(a);
+
+        return !is_sc_fence(a) && !weak_matters(&access) &&
+               (memory_has(a->address) || memory_commutes(a->address));
+}
+
+/* A step without an address. */
+static void make_fence(const Actor *a) {
+        unsigned i = (unsigned) (a - now.actors);
+
+        if (a->kind == MODEL_BARRIER)
+                weak_barrier(i, n_actors);
+        else if (a->kind == MODEL_LOCKED)
+                weak_fence(i, MODEL_SC);
+        else if (a->order == MODEL_ACQ)
+                weak_fence(i, MODEL_ACQ);
+}
+
+static unsigned live(void) {
+        unsigned bits = 0;
+
+        for (unsigned i = 0; i < n_actors; i++)
+                bits |= (unsigned) (now.actors[i].state == ACTOR_LIVE) << i;
+        return bits;
+}
+
 /* Whether all the others' steps commute with the one the actor waits to make. */
 static bool commutes(const Actor *a) {
         unsigned n_late = delays.n[a - now.actors];
 
         if (mode != MODEL_REDUCED)
                 return false;
+        if (model->weak)
+                return weak_commutes(a);
         if (may_wait(a))
                 return n_late < model->late && !barriers_matter();
         return (n_late == 0 || a->kind == MODEL_LOAD) && memory_commutes(a->address);
@@ -282,12 +344,14 @@ static void look_for_plain_stores(void) {
                            report_name(line, text));
 }
 
-static void step(unsigned i) {
+/* False: the actor cannot make the step in this way. */
+static bool step(unsigned i, unsigned choice) {
         Actor *a = &now.actors[i];
+        WeakAccess access = weak_access(a);
         Step *s = &path[depth];
         uint8_t *address = (uint8_t *) a->address, *cell = address - (uintptr_t) address % MEMORY_CELL;
         unsigned size = a->size;
-        bool touched = note_barriers(a), waited_before = some_wait;
+        bool touched = note_barriers(a), waited_before = some_wait, possible = true, nothing;
 
         *s = (Step){ .actor = i, .number = a->n_steps++, .address = address, .caller = a->caller };
         s->late = may_wait(a);
@@ -295,9 +359,17 @@ static void step(unsigned i) {
         memory_save_line(address);
         go_out_before(i);
         delay_show(&delays, i);
+        if (model->weak) {
+                s->stale = weak_is_stale(i, &access, choice);
+                if (!address)
+                        make_fence(a);
+                if (!weak_show(i, &access, choice))
+                        return false;
+        }
         if (cell)
                 memcpy(s->before, cell, MEMORY_CELL);
         resume(i);
+        nothing = model_stored_nothing;
         if (cell)
                 memcpy(s->after, cell, MEMORY_CELL);
         s->changed = memcmp(s->before, s->after, MEMORY_CELL) != 0;
@@ -306,10 +378,19 @@ static void step(unsigned i) {
         if (s->late)
                 delay_add(&delays, i, address, (uint8_t *) s->before + (address - cell), size);
         delay_hide(&delays, i);
+        if (model->weak) {
+                bool stored = access.writes && !nothing;
+
+                possible = weak_end(i, &access, choice, stored);
+                touched |= weak_touch(i, &access, stored);
+                if (fenced)
+                        weak_fence(i, MODEL_REL);
+        }
         now.memory_hash += memory_rehash_step(address);
         touched |= memory_touch(address, i, s->changed || s->late);
-        if ((touched && mode == MODEL_REDUCED) || (some_wait && !waited_before))
+        if ((touched && (mode == MODEL_REDUCED || model->weak)) || (some_wait && !waited_before))
                 longjmp(again, 1);
+        return possible;
 }
 
 /*
@@ -344,6 +425,8 @@ static void save_now(void) {
         memory_save(&now, sizeof(now));
         if (model->late)
                 memory_save(&delays, sizeof(delays));
+        if (model->weak)
+                weak_save();
 }
 
 /* Explores the states after a waiting store goes out. */
@@ -360,8 +443,8 @@ static double explore_out(unsigned i) {
         return n;
 }
 
-/* Explores one step of an actor and the states after it, also those after the actor's death there. */
-static double explore_step(unsigned i) {
+/* Explores one step of an actor, made in one way, and the states after it, also those after the actor's death there. */
+static double explore_way(unsigned i, unsigned choice) {
         Actor *a = &now.actors[i];
         bool free_choice = !commutes(a);
         size_t mark = memory_mark();
@@ -376,7 +459,10 @@ static double explore_step(unsigned i) {
                 memory_undo(mark);
                 return 0;
         }
-        step(i);
+        if (!step(i, choice)) {
+                memory_undo(mark);
+                return 0;
+        }
         depth++;
         look_for_plain_stores();
         n = explore();
@@ -389,6 +475,16 @@ static double explore_step(unsigned i) {
         }
         depth--;
         memory_undo(mark);
+        return n;
+}
+
+static double explore_step(unsigned i) {
+        WeakAccess access = weak_access(&now.actors[i]);
+        unsigned n_choices = model->weak ? weak_n_choices(i, &access) : 1;
+        double n = 0;
+
+        for (unsigned choice = 0; choice < n_choices; choice++)
+                n += explore_way(i, choice);
         return n;
 }
 
@@ -427,7 +523,7 @@ static bool is_over(void) {
 
 /* Whether the search goes on from a state: for the first time. */
 static bool entry_begin(Entry *e, bool is_new) {
-        if (!is_new && isnan(e->n))
+        if (!is_new && isnan(e->n) && !model->weak)
                 model_fail(LOOP);
         if (is_new)
                 e->n = NAN;
@@ -443,7 +539,7 @@ static bool entry_begin_bounded(Entry *e, bool is_new) {
 
         if (is_new || now.n_preemptions < e->n_preemptions)
                 *e = (Entry){ .hash = e->hash, .n_preemptions = (uint8_t) now.n_preemptions };
-        if (now.n_preemptions == e->n_preemptions && (e->under_way & last))
+        if (now.n_preemptions == e->n_preemptions && (e->under_way & last) && !model->weak)
                 model_fail(LOOP);
         if (now.n_preemptions > e->n_preemptions || (e->lasts & last))
                 return false;
@@ -462,16 +558,19 @@ static void entry_end(Entry *e, double n) {
 /* Returns how many schedules there are from here; with a bound, not those that an earlier visit has counted. */
 static double explore(void) {
         bool bounded = n_preemptions_max > 0, new;
-        uint64_t hash = hash_now();
+        uint64_t hash;
         double n;
 
+        if (model->weak)
+                weak_trim(live());
+        hash = hash_now();
         if (mode != MODEL_LITERAL) {
                 Entry *e = table_add(&table, hash, &new);
 
                 if (table.n > STATES_MAX)
                         model_fail("more than %lu states: bound this case", (unsigned long) STATES_MAX);
                 if (bounded ? !entry_begin_bounded(e, new) : !entry_begin(e, new))
-                        return bounded ? 0 : e->n;
+                        return bounded || isnan(e->n) ? 0 : e->n;
         }
         result.n_states++;
         if (depth + 1 == DEPTH_MAX)
@@ -489,7 +588,7 @@ static double explore_all(void) {
         for (unsigned i = 0; i < n_actors && model->deaths > 0; i++) {
                 size_t mark = memory_mark();
 
-                memory_save(&now, sizeof(now));
+                save_now();
                 now.actors[i].state = ACTOR_DEAD;
                 now.actors[i].hash = 0;
                 now.n_dead = 1;
@@ -540,6 +639,8 @@ bool model_was_last_variant(void) {
 
 static void prepare(const ModelCase *c, ModelMode m) {
         bool full = getenv("TSLAB_TEST_FULL") != NULL;
+        void *base;
+        size_t size;
 
         model = c;
         mode = m;
@@ -555,9 +656,16 @@ static void prepare(const ModelCase *c, ModelMode m) {
         memory_forget();
         delay_forget();
         late_actors = barrier_actors = 0;
+        weak_forget();
         some_wait = model_copies = false;
+        model_weak = false;
         c->pre();
         memory_prepare();
+        model_weak = c->weak;
+        if (c->weak) {
+                base = memory_base(&size);
+                weak_prepare(base, size);
+        }
 }
 
 /* Brings each actor to its first access. */
@@ -568,6 +676,8 @@ static void start(void) {
         result = (ModelResult){ .bound = n_preemptions_max };
         now = (Now){};
         delays = (Delays){};
+        if (model->weak)
+                weak_reset();
         depth = n_looks = 0;
         for (unsigned i = 0; i < n_actors; i++) {
                 void **top = (void **) (stacks[i] + STACK_SIZE);

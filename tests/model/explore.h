@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Explorer: runs two or three actors under every sequentially consistent interleaving of their
- * accesses to shared memory and, as one more choice after every access, lets one of them die there.
+ * Explorer: runs two or three actors under every interleaving of their accesses to shared memory, sequentially
+ * consistent or weaker, and, as one more choice after every access, lets one of them die there.
  *
  * A case:
  *
@@ -19,13 +19,16 @@
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call any
  * function: all that it changes in the same places is undone.
  *
- * The weak memory that it knows is the stores that model_delay() names: x86's, which may go out late.
+ * x86's stores that go out late are those that model_delay() names. A case that is `weak` runs under the memory that
+ * C11 promises instead: see weak.h.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef MODEL_ACTORS_MAX
 #define MODEL_ACTORS_MAX 3
+#endif
 
 typedef enum ModelMode {
         MODEL_REDUCED, /* states are visited once, steps that commute with all others are not reordered */
@@ -43,6 +46,7 @@ typedef struct ModelCase {
         unsigned preemptions; /* at most so many; 0: no bound */
         unsigned full_preemptions; /* the same with TSLAB_TEST_FULL=1 */
         bool full_only; /* too large for every run */
+        bool weak;
         bool variants; /* pre() calls model_cut(): run once for each place where it can */
         unsigned
                 late; /* so many stores of each actor, of those that model_delay() names, may wait; at most 4 */

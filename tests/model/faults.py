@@ -1709,7 +1709,7 @@ FAULTS = [
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']
 FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O1', '-w', '-fno-strict-aliasing', '-DSHM_STEP']
 LIBRARIES = ['-lcmocka', '-lm']
-ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'world']  # not for unit tests
+ENGINE = ['delay', 'explore', 'kernel', 'memory', 'report', 'table', 'weak', 'world']  # not for unit tests
 FIXTURE = 'tests/util/arena.c'  # for these alone
 SECONDS = 300
 MESON = 'meson:'

@@ -65,6 +65,11 @@ void model_watch(void *line) {
         watches[n_watches++] = line;
 }
 
+void *memory_base(size_t *ret_size) {
+        *ret_size = memory_size;
+        return memory;
+}
+
 void memory_forget(void) {
         n_watches = log_end = 0;
         memory = private = NULL;
@@ -146,6 +151,10 @@ static size_t line_of(const void *address) {
         size_t off = (size_t) ((const uint8_t *) address - memory);
 
         return address && off < memory_size ? off / LINE : SIZE_MAX;
+}
+
+bool memory_has(const void *address) {
+        return line_of(address) != SIZE_MAX;
 }
 
 void memory_save_line(const void *address) {

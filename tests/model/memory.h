@@ -9,6 +9,9 @@
 
 #define MEMORY_CELL 16
 
+/* The memory; NULL: none yet. */
+void *memory_base(size_t *ret_size);
+bool memory_has(const void *address);
 /* Before and after a case has named its memory by model_memory() and model_private(). */
 void memory_forget(void);
 void memory_prepare(void);

@@ -36,7 +36,10 @@ static void print_step(const Step *s, const char *where) {
         if (s->changed)
                 printf("  %lx:%lx -> %lx:%lx", (unsigned long) s->before[1], (unsigned long) s->before[0],
                        (unsigned long) s->after[1], (unsigned long) s->after[0]);
-        printf("%s%s\n", s->late ? "  (waits: others do not see it yet)" : "",
+        printf("%s%s\n",
+               s->late    ? "  (waits: others do not see it yet)"
+               : s->stale ? "  (there is a later store)"
+                          : "",
                s->died ? "  +++ dies here" : "");
 }
 

@@ -9,6 +9,7 @@ typedef struct Step {
         bool died, changed;
         bool late; /* a store that waits */
         bool out; /* no step: an earlier store goes out */
+        bool stale; /* reads an earlier store than the last, or stores in front of one */
         const void *address, *caller;
         uint64_t before[2], after[2]; /* the cell */
 } Step;

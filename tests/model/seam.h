@@ -1,11 +1,12 @@
 #pragma once
 /*
  * Included in front of every source that the explorer runs (gcc -include): shm/arch/atomic.h's accesses, each of
- * which names the kind of instruction that makes it. x86 lets a plain store wait in its processor's buffer;
- * a locked instruction and a fence empty that first.
+ * which names the kind of instruction that makes it, and its order. x86 lets a plain store wait in its processor's
+ * buffer; a locked instruction and a fence empty that first. What a weak memory lets go is in weak.h.
  */
-#include "shm/arch/atomic.h"
-#include "shm/arch/racy.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define SHM_TAGS_PER_PAGE 2U /* pages of tags are as small as the arenas */
 
@@ -16,36 +17,71 @@ typedef enum ModelKind {
         MODEL_BARRIER, /* a membarrier: the buffers of all processors are emptied */
 } ModelKind;
 
-/* The kind of the next step; its setter calls shm_step() at once, which makes it MODEL_LOAD again. */
-extern ModelKind model_kind;
-extern unsigned model_size; /* a store's, in bytes */
+/* As gcc numbers them. */
+typedef enum ModelOrder {
+        MODEL_RLX = 0,
+        MODEL_ACQ = 2,
+        MODEL_REL = 3,
+        MODEL_ACQREL = 4,
+        MODEL_SC = 5
+} ModelOrder;
 
-/* A macro, so that the caller is known by its own line. */
-#define model_step(address, kind, size)                                                                      \
+/* The next step's; their setter calls shm_step() at once, which makes them a relaxed load's again. */
+extern ModelKind model_kind;
+extern unsigned model_size; /* in bytes */
+extern ModelOrder model_order;
+/* For the accessor, after the step: a compare-and-set found another value, and has stored nothing. */
+extern bool model_stored_nothing;
+/* The case runs under a weak memory. */
+extern bool model_weak;
+
+void shm_step(const void *address);
+/* For actors under a weak memory: what they stored before counts as released by their stores after it. No step. */
+void model_fence_rel(void);
+/* A copy from or to the memory, a step for each word. */
+void model_copy(void *to, const void *from, size_t size);
+
+/* Macros, so that the caller is known by its own line. */
+#define model_access(address, kind, size, order)                                                             \
         ({                                                                                                   \
                 const void *model_address_ = (address);                                                      \
                                                                                                              \
                 model_kind = (kind);                                                                         \
                 model_size = (size);                                                                         \
+                model_order = (order);                                                                       \
                 shm_step(model_address_);                                                                    \
         })
+#define model_step(address, kind, size) model_access(address, kind, size, MODEL_RLX)
 
-#undef SHM_AT
+/* By the name that the text of a builtin begins with, and the order that it ends with. */
+#define MODEL_IS(text, name) (__builtin_strncmp(text, name, sizeof(name) - 1) == 0)
+#define MODEL_ENDS(text, order)                                                                              \
+        (sizeof(text) > sizeof(order) && __builtin_strcmp(&(text)[sizeof(text) - sizeof(order)], order) == 0)
+#define MODEL_ORDER(text)                                                                                    \
+        (MODEL_ENDS(text, "RELAXED)")                                      ? MODEL_RLX                       \
+         : MODEL_ENDS(text, "SEQ_CST)")                                    ? MODEL_SC                        \
+         : MODEL_ENDS(text, "ACQUIRE)") && MODEL_IS(text, "__atomic_load") ? MODEL_ACQ                       \
+                                                                           : MODEL_ACQREL)
+
 #define SHM_AT(p, expression)                                                                                \
         ({                                                                                                   \
-                model_step((p),                                                                              \
-                           __builtin_strncmp(#expression, "__atomic_load", 13) ? MODEL_LOCKED : MODEL_LOAD,  \
-                           0);                                                                               \
-                expression;                                                                                  \
+                model_access((p), MODEL_IS(#expression, "__atomic_load") ? MODEL_LOAD : MODEL_LOCKED,        \
+                             sizeof(*(p)), MODEL_ORDER(#expression));                                        \
+                __auto_type model_result_ = (expression);                                                    \
+                if (MODEL_IS(#expression, "__atomic_compare"))                                               \
+                        model_stored_nothing = !model_result_;                                               \
+                model_result_;                                                                               \
         })
 
-#undef SHM_STORE
 #define SHM_STORE(p, v, order)                                                                               \
         ({                                                                                                   \
                 __typeof__(*(p)) shm_v_ = (v);                                                               \
-                model_step((p), MODEL_STORE, sizeof(shm_v_));                                                \
+                model_access((p), MODEL_STORE, sizeof(shm_v_), (order));                                     \
                 *(volatile __typeof__(*(p)) *) (p) = shm_v_;                                                 \
         })
+
+#include "shm/arch/atomic.h"
+#include "shm/arch/racy.h"
 
 /*
  * For pre(): a copy of bytes from or to the arena is a step, in front of it. Else it is done with the access before,
@@ -62,19 +98,46 @@ extern bool model_copies;
                         model_step(shm_from_, MODEL_LOAD, 0);                                                \
                         model_step(shm_to_, MODEL_LOAD, 0);                                                  \
                 }                                                                                            \
-                (shm_racy_copy)(shm_to_, shm_from_, (size));                                                 \
+                if (model_weak)                                                                              \
+                        model_copy(shm_to_, shm_from_, (size));                                              \
+                else                                                                                         \
+                        (shm_racy_copy)(shm_to_, shm_from_, (size));                                         \
         })
 
-/* Functions, whose steps are loads if nobody says otherwise. */
+/* As shm_racy_copy(); only a weak memory makes it steps. */
+#define shm_racy_copy_out(buffer, from, size)                                                                \
+        ({                                                                                                   \
+                if (model_weak)                                                                              \
+                        model_copy((buffer), (from), (size));                                                \
+                else                                                                                         \
+                        (shm_racy_copy_out)((buffer), (from), (size));                                       \
+        })
+
+/* Functions, whose steps are relaxed loads if nobody says otherwise. */
 #define shm_count_rlx(p)                                                                                     \
         ({                                                                                                   \
                 uint64_t *shm_p_ = (p);                                                                      \
                 shm_store_rlx(shm_p_, *shm_p_ + 1);                                                          \
         })
 #define shm_fence_sc() (model_kind = MODEL_LOCKED, (shm_fence_sc) ())
+#define shm_fence_acq() (model_order = MODEL_ACQ, (shm_fence_acq) ())
+#define shm_fence_rel() ((shm_fence_rel) (), model_fence_rel())
+/* x86 has none. */
+#define shm_fence_after_rmw()                                                                                \
+        ({                                                                                                   \
+                if (model_weak)                                                                              \
+                        model_step(NULL, MODEL_LOCKED, 0);                                                   \
+                (shm_fence_after_rmw)();                                                                     \
+        })
 #define shm_pair_cas_acqrel(p, expected, ...)                                                                \
         ({                                                                                                   \
                 ShmPair *shm_p_ = (p), *shm_expected_ = (expected), shm_desired_ = (__VA_ARGS__);            \
+                bool model_done_;                                                                            \
+                                                                                                             \
                 model_kind = MODEL_LOCKED;                                                                   \
-                (shm_pair_cas_acqrel)(shm_p_, shm_expected_, shm_desired_);                                  \
+                model_size = sizeof(ShmPair);                                                                \
+                model_order = MODEL_ACQREL;                                                                  \
+                model_done_ = (shm_pair_cas_acqrel) (shm_p_, shm_expected_, shm_desired_);                   \
+                model_stored_nothing = !model_done_;                                                         \
+                model_done_;                                                                                 \
         })
