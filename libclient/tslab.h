@@ -128,7 +128,10 @@ struct tslab_options {
         uint64_t retain_bytes;
         uint32_t n_threads; /* records: one for each thread, and one for each process; 0: 1024 */
         uint32_t n_epochs; /* 2 to 64; 0: 16 */
-        /* In classes[]; 0: 64, 96, 128, 192, 256, 336, 400, 512, 576, 672, 816, 1024, 1360, 2048 and 4096 bytes. */
+        /*
+         * In classes[]; 0: 64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 304, 336, 368, 400, 448, 512, 576, 672, 816,
+         * 1024, 1360, 2048 and 4096 bytes.
+         */
         uint32_t n_classes;
         uint32_t classes[TSLAB_CLASSES_MAX]; /* object sizes, rising multiples of 16 from 64 to 4096 */
 

@@ -33,12 +33,14 @@ typedef struct ShmOffsets {
 } ShmOffsets;
 
 /*
- * The largest multiples of 16 of which a page holds 64, 42, 32, 21, 16, 12, 10 and 8 to 1. With values of up to 1000
- * bytes an entry of a map takes a 15th less than with 384, 512, 768 and 1024 alone in that range; a class that
- * nobody uses takes no memory.
+ * Each is the largest multiple of 16 of which a page holds so many. None is larger than the one before by more than a
+ * quarter, up to 816 bytes. A class that nobody uses takes no memory.
  */
 #define SHM_CLASSES_DEFAULT                                                                                  \
-        { 64, 96, 128, 192, 256, 336, 400, 512, 576, 672, 816, 1024, 1360, 2048, 4096 }
+        {                                                                                                    \
+                64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 304, 336, 368, 400, 448, 512, 576, 672, 816,  \
+                        1024, 1360, 2048, 4096                                                               \
+        }
 #define SHM_N_CLASSES_DEFAULT ((uint32_t) (sizeof((uint32_t[]) SHM_CLASSES_DEFAULT) / sizeof(uint32_t)))
 #define SHM_SIZE_DEFAULT (UINT64_C(256) << 20)
 #define SHM_N_THREADS_DEFAULT 1024

@@ -450,7 +450,7 @@ static uint64_t bytes_of(struct tslab_map *map) {
 
 /* One object of 64 bytes and the key. */
 static void test_claim_memory(void **state) {
-        static const uint32_t sizes[][2] = { { 0, 64 },    { 1, 96 },      { 32, 96 },
+        static const uint32_t sizes[][2] = { { 0, 64 },    { 1, 80 },      { 32, 96 },
                                              { 752, 816 }, { 2000, 4096 }, { 4024, 4096 } };
         struct tslab_map *map = open_map(*state, 0, 0);
         static const char key[4096];

@@ -114,8 +114,8 @@ static void test_create_own_classes(void **state) {
 }
 
 static void test_alloc_every_size(void **state) {
-        static const size_t classes[] = { 64,  96,  128, 192,  256,  336,  400, 512,
-                                          576, 672, 816, 1024, 1360, 2048, 4096 };
+        static const size_t classes[] = { 64,  80,  96,  112, 128, 144, 160, 192,  224,  256,  304, 336,
+                                          368, 400, 448, 512, 576, 672, 816, 1024, 1360, 2048, 4096 };
         struct tslab *pool = *state;
         size_t size, class = 0;
         tslab_handle handle;

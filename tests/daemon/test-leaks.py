@@ -79,10 +79,10 @@ class Leaks(VerbTest):
         client.do('session 700 50')
         held = self.leaks()['held']
         self.assertEqual([(h['id'], h['state'], h['size'], h['live_objects'], h['live_bytes']) for h in held],
-                         [(0, 'closing', 128, 300, 38400), (1, 'open', 816, 50, 40800)])
+                         [(0, 'closing', 112, 300, 33600), (1, 'open', 816, 50, 40800)])
         self.assertLess(held[0]['opened_usec'], held[1]['opened_usec'])
         text = self.text('leaks')
-        self.assertRegex(text, r'\A\S*EPOCH +STATE +OPENED +CLASS +OBJECTS +BYTES\n0(:1)? +closing +\S.* 128 +300 +37\.5K\n')
+        self.assertRegex(text, r'\A\S*EPOCH +STATE +OPENED +CLASS +OBJECTS +BYTES\n0(:1)? +closing +\S.* 112 +300 +32\.8K\n')
         self.assertIn('No client samples', text)
 
     def test_stacks(self):
@@ -97,7 +97,7 @@ class Leaks(VerbTest):
         self.assertEqual(set(stacks), {'open_session', 'write_report'})
         self.assertEqual([(stacks[n]['samples'], stacks[n]['objects'], stacks[n]['bytes'], stacks[n]['pids'])
                           for n in ('open_session', 'write_report')],
-                         [(300, 300, 38400, [client.process.pid]), (40, 40, 32640, [client.process.pid])])
+                         [(300, 300, 33600, [client.process.pid]), (40, 40, 32640, [client.process.pid])])
         frame = stacks['open_session']['frames'][0]
         self.assertEqual((os.path.basename(frame['module']), os.path.basename(frame['file'])),
                          ('verb-client', 'verb-client.c'))
@@ -107,7 +107,7 @@ class Leaks(VerbTest):
         self.assertLessEqual(stacks['open_session']['oldest_usec'], stacks['write_report']['newest_usec'])
 
         text = self.text('leaks')
-        self.assertRegex(text, r'\nAbout 300 objects, 37\.5K, from 300 samples; the oldest [^;]*;'
+        self.assertRegex(text, r'\nAbout 300 objects, 32\.8K, from 300 samples; the oldest [^;]*;'
                                fr' verb-client \({client.process.pid}\)\n +open_session\+0x[0-9a-f]+  \S*verb-client\.c:\d+\n')
 
         client.do('free')
@@ -127,8 +127,8 @@ class Leaks(VerbTest):
         self.assertEqual((entry['samples'], entry['live_samples']), (600, 300))
         stack, = self.leaks()['stacks']
         self.assertEqual((stack['frames'][0]['symbol'], stack['samples'], stack['objects']), ('put_value', 300, 300))
-        # 32 bytes, the key's 8 and the value's 100 are of the class of 192
-        self.assertEqual(stack['bytes'], 300 * 192)
+        # 32 bytes, the key's 8 and the value's 100 are of the class of 144
+        self.assertEqual(stack['bytes'], 300 * 144)
         client.do('delete 0 299')
         self.assertEqual([s['samples'] for s in self.leaks()['stacks']], [1])
 

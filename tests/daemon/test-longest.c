@@ -184,7 +184,7 @@ static Fixture *new_arena(void) {
                           .n_records = is_full() ? N_RECORDS_FULL : N_RECORDS,
                           .n_epochs = 8,
                           .n_classes = 8,
-                          .class_size = SHM_CLASSES_DEFAULT };
+                          .class_size = { 64, 96, 128, 192, 256, 336, 400, 512 } };
         ShmClientInfo info = { .pid = 1, .start_time = 1 };
 
         fixture = (Fixture){};

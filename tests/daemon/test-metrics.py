@@ -100,7 +100,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(values(families, 'tslab_size_bytes'), {('default',): 16 << 20})
         self.assertEqual(values(families, 'tslab_allocs_total'), {('default',): 300})
         self.assertEqual(values(families, 'tslab_live_objects'), {('default',): 300})
-        self.assertEqual(values(families, 'tslab_class_live_objects', size='128'), {('default',): 300})
+        self.assertEqual(values(families, 'tslab_class_live_objects', size='112'), {('default',): 300})
         self.assertEqual(values(families, 'tslab_epoch_live_objects', epoch='0'), {('default',): 300})
         self.assertEqual(len(values(families, 'tslab_epoch_era')), 16)
         for family in families:

@@ -38,14 +38,14 @@ class Maps(Case):
         self.fill()
         info = self.one()
         self.assertEqual((info['map'], info['entries'], info['inserts'], info['deletes']), ('values', N, N, 0))
-        # 32 bytes of head, 8 of key and 100 of value are in the class of 192
-        self.assertEqual(info['bytes'], N * 192)
+        # 32 bytes of head, 8 of key and 100 of value are in the class of 144
+        self.assertEqual(info['bytes'], N * 144)
         epoch = next(e for e in self.json('epoch', 'list') if e['label'] == 'maps')
         self.assertEqual(info['index_bytes'], epoch['live_bytes'] - 64)
         self.client.do('delete 0 100')
         self.client.do('get 100 250')
         info = self.one()
-        self.assertEqual((info['entries'], info['deletes'], info['bytes']), (N - 100, 100, (N - 100) * 192))
+        self.assertEqual((info['entries'], info['deletes'], info['bytes']), (N - 100, 100, (N - 100) * 144))
         self.assertEqual((info['hits'], info['misses']), (150, 100))
         stats, = self.json('stats')['maps']
         self.assertEqual({k: stats[k] for k in COUNTS}, {k: info[k] for k in COUNTS})
@@ -96,10 +96,10 @@ class Maps(Case):
         self.fill()
         text = self.text('maps')
         self.assertRegex(text, r'\AMAP +ENTRIES +BYTES +INDEX +LIMIT +HITS +MISSES ')
-        self.assertRegex(text, rf'\nvalues +{N} +56\.2K +\d[\d.]*K +- +0 +0 +{N} ')
+        self.assertRegex(text, rf'\nvalues +{N} +42\.1K +\d[\d.]*K +- +0 +0 +{N} ')
         self.assertTrue(text.endswith('\n\n1 map.\n'))
         self.assertEqual(self.text('maps', 'values', '-o', 'map,entries', '--no-legend').split(), ['values', str(N)])
-        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +56\.2K ')
+        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +42\.1K ')
 
     def test_metrics(self):
         self.fill()
@@ -150,7 +150,7 @@ class Maps(Case):
         self.refused(1, "a limit of 17 bytes has no room for an entry of map 'values': the smallest takes 64",
                      'maps', 'set', 'values', '--limit', '17', '--ttl', '5')
         self.assertEqual(self.one(), before)
-        size = f'{before["bytes"] / 1024:.1f}K'
+        size = f'{before["bytes"] * 10 // 1024 / 10}K'
         self.assertEqual(self.text('maps', 'set', 'values', '--limit', '64'),
                          f"Map 'values': at most 64B, then puts fail; it has {size} in {N} entries now.\n")
         self.assertEqual(self.text('maps', 'set', 'values', '--limit', '0'),
@@ -160,7 +160,7 @@ class Maps(Case):
         """A map that is changed to evict gives entries to another one at once, whose writers are killed."""
         daemon = self.start('default', '--size=4M')
         filled = self.client(daemon, VERB_CLIENT)
-        self.assertEqual(filled.do('put 100 14000'), 'done')
+        self.assertEqual(filled.do('put 100 18000'), 'done')
         self.text('maps', 'set', 'values', '--evict', 'sieve')
         for _ in range(5):
             writer = self.client(daemon, VERB_CLIENT)

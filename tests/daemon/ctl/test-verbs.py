@@ -387,14 +387,14 @@ class Verbs(Case):
         self.assertEqual((stats['pool'], stats['size_bytes']), ('default', 16 << 20))
         self.assertEqual((stats['clients'], stats['threads'], stats['live_objects']), (1, 1, 10))
         self.assertEqual(stats['epochs'][0]['live_objects'], 10)
-        self.assertEqual({c['size']: c['live_objects'] for c in stats['classes']}[128], 10)
+        self.assertEqual({c['size']: c['live_objects'] for c in stats['classes']}[112], 10)
         self.assertEqual(stats['counters']['allocs'], 10)
         text = self.text('stats')
         self.assertRegex(text, r'\nlive objects +10\n')
         self.assertRegex(text, r'\nallocs +10 +-\n')
         self.assertRegex(text, r'\nalloc_hits +\d+ +\d+ % of allocs\n')
         self.assertRegex(text, r'\nfrees_cached +0 +-\n')
-        self.assertRegex(text, r'\n +128 +32 +1 +10\n')
+        self.assertRegex(text, r'\n +112 +36 +1 +10\n')
 
     def test_epochs(self):
         self.start()
