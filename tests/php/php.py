@@ -27,6 +27,12 @@ def pool(*arguments):
     return Daemon(TSLABD, '--size=64M', *arguments)
 
 
+def module(name):
+    """The path of another extension, or None."""
+    path = os.path.join(os.path.dirname(os.path.dirname(run_tests('x'))), f'{name}.so')
+    return path if os.path.exists(path) else None
+
+
 def run_tests(path):
     """The path of PHP's run-tests.php."""
     config = os.path.join(os.path.dirname(os.path.realpath(PHP)), 'php-config')
