@@ -233,12 +233,10 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root,
         return r;
 }
 
-int map_options_load(void *ret, size_t size, const void *options) {
+int map_options_load_slow(void *ret, size_t size, const void *options) {
         const uint8_t *bytes = options;
         size_t given;
 
-        if (!options)
-                return 0;
         memcpy(&given, options, sizeof(given));
         if (given < sizeof(given) || given > 4096)
                 return -EINVAL;

@@ -130,7 +130,10 @@ static void tell_entry(const struct tslab_map *map, const ShmMapView *view, uint
                 info.ttl_left_ms = view->expires > now_ms ? view->expires - now_ms : 0;
         }
         info.size = ret->size;
-        memcpy(ret, &info, info.size < sizeof(info) ? info.size : sizeof(info));
+        if (__builtin_expect(info.size >= sizeof(info), 1))
+                *ret = info;
+        else
+                memcpy(ret, &info, info.size);
 }
 
 static bool is_info(const struct tslab_map_info *info) {

@@ -14,8 +14,8 @@
 
 #include "apcu_arginfo.h"
 
-/* The map of all apcu_*(): tslab.cache in tslab.pool, which evicts, as APCu does by wiping all. */
-TslabMap *php_tslab_apcu_map(void) {
+/* tslab.cache in tslab.pool, which evicts, as APCu does by wiping all. */
+TslabMap *php_tslab_apcu_map_slow(void) {
         const struct tslab_map_options options = {
                 .size = sizeof(options),
                 .evict = TSLAB_MAP_EVICT_SIEVE,
@@ -24,8 +24,6 @@ TslabMap *php_tslab_apcu_map(void) {
         };
         zend_string *name;
 
-        if (EXPECTED(TSLAB_G(apcu_map)))
-                return TSLAB_G(apcu_map);
         name = zend_string_init(TSLAB_G(pool), strlen(TSLAB_G(pool)), false);
         TslabPool *pool = php_tslab_pool_get(name);
         zend_string_release(name);

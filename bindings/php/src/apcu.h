@@ -19,7 +19,13 @@ enum {
         ITER_TTL = 1024,
 };
 
-TslabMap *php_tslab_apcu_map(void);
+TslabMap *php_tslab_apcu_map_slow(void);
+
+/* The map of all apcu_*(). */
+static zend_always_inline TslabMap *php_tslab_apcu_map(void) {
+        return EXPECTED(TSLAB_G(apcu_map)) ? TSLAB_G(apcu_map) : php_tslab_apcu_map_slow();
+}
+
 void php_tslab_apcu_failed(int r);
 zend_long php_tslab_apcu_ttl_left(const struct tslab_map_info *info);
 void php_tslab_apcu_iterator_init(zend_class_entry *ce);

@@ -31,7 +31,6 @@ typedef struct TslabPool {
 typedef struct TslabMap {
         struct tslab_map *map;
         TslabPool *pool;
-        uint64_t number; /* pool->number when it was opened */
         zend_string *name; /* persistent */
         struct tslab_map_options options;
         uint64_t next_log_ms;
@@ -63,10 +62,28 @@ ZEND_TSRMLS_CACHE_EXTERN()
 TslabPool *php_tslab_pool_get(zend_string *socket);
 int php_tslab_pool_open(TslabPool *pool);
 TslabMap *php_tslab_map_get(TslabPool *pool, zend_string *name, const struct tslab_map_options *options);
-int php_tslab_map_use(TslabMap *map, struct tslab_map **ret);
+int php_tslab_map_open(TslabMap *map);
 int php_tslab_map_again(TslabMap *map, int error);
 void php_tslab_pool_free(zval *pool);
 void php_tslab_pools_look(void);
+
+uint64_t php_tslab_now_ms(void);
+
+/*
+ * Tells the map to call with. Opens it, and its pool, if that is due. A map that is open is one of the pool's present
+ * arena.
+ */
+static zend_always_inline int php_tslab_map_use(TslabMap *map, struct tslab_map **ret) {
+        if (UNEXPECTED(!map->map ||
+                       (TSLAB_G(long_requests) && php_tslab_now_ms() >= map->pool->next_look_ms))) {
+                int r = php_tslab_map_open(map);
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = map->map;
+        return 0;
+}
 
 /* map.c */
 int php_tslab_ttl_ms(double seconds, uint32_t *ret_ms);
@@ -124,7 +141,6 @@ extern zend_class_entry *php_tslab_ce_exception;
 void php_tslab_throw(int error, const char *what, const char *name);
 void php_tslab_log_seldom(uint64_t *next_ms, const char *what, const char *name, int error);
 bool php_tslab_is_miss(int error);
-uint64_t php_tslab_now_ms(void);
 
 /* classes.c, iterator.c, session.c, apcu.c */
 void php_tslab_classes_init(void);

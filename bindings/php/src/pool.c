@@ -108,31 +108,14 @@ TslabMap *php_tslab_map_get(TslabPool *pool, zend_string *name, const struct tsl
         return map;
 }
 
-static int map_open(TslabMap *map) {
+/* Opens the map if it is not open, and its pool; see php_tslab_pool_open(). */
+int php_tslab_map_open(TslabMap *map) {
         int r;
 
         r = php_tslab_pool_open(map->pool);
-        if (r < 0)
+        if (r < 0 || map->map)
                 return r;
-        if (map->map && map->number == map->pool->number)
-                return 0;
-        map->map = tslab_map_close(map->map);
-        r = tslab_map_open(&map->map, map->pool->pool, ZSTR_VAL(map->name), &map->options);
-        map->number = map->pool->number;
-        return r;
-}
-
-/* Tells the map to call with. Opens it, and its pool, if that is due. */
-int php_tslab_map_use(TslabMap *map, struct tslab_map **ret) {
-        int r;
-
-        if (UNEXPECTED(!map->map || TSLAB_G(long_requests))) {
-                r = map_open(map);
-                if (r < 0)
-                        return r;
-        }
-        *ret = map->map;
-        return 0;
+        return tslab_map_open(&map->map, map->pool->pool, ZSTR_VAL(map->name), &map->options);
 }
 
 /* Opens the epoch after the current one if that was closed, as by an operator. */
@@ -164,7 +147,7 @@ int php_tslab_map_again(TslabMap *map, int error) {
         switch (error) {
         case -EIDRM: /* the index was revoked, or the pool was closed for another arena */
                 map->map = tslab_map_close(map->map);
-                return map_open(map) < 0 ? error : 0;
+                return php_tslab_map_open(map) < 0 ? error : 0;
         case -ESHUTDOWN:
                 return leave_closed_epoch(map->pool->pool) < 0 ? error : 0;
         default:
