@@ -22,7 +22,7 @@ static inline int map_options_load(void *ret, size_t size, const void *options) 
         memcpy(&given, options, sizeof(given));
         if (__builtin_expect(given != size, 0))
                 return map_options_load_slow(ret, size, options);
-        /* Of this version: the compiler knows the size, and copies without a call. */
+        /* The size is a constant here, so the compiler copies without a call. */
         memcpy(ret, options, size);
         return 0;
 }

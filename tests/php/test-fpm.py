@@ -1,7 +1,10 @@
-"""php-fpm behind nginx: sessions and a counter over workers that are killed, a reload, and a daemon that is gone."""
+"""php-fpm behind nginx: sessions and a counter over workers that are killed, also by the kernel where memory is short, a
+reload, and a daemon that is gone and comes back."""
 
+import collections
 import http.client
 import os
+import random
 import re
 import shutil
 import signal
@@ -22,6 +25,7 @@ $cache = new Tslab\Cache();
 echo $n, ' ', $cache->increment('total'), ' ', getmypid();
 '''
 
+chance = random.Random(int(os.environ.get('TSLAB_TEST_SEED') or 1))
 version = re.match(r'\d+\.\d+', subprocess.run([PHP, '-n', '-r', 'echo PHP_VERSION;'], stdout=subprocess.PIPE, text=True,
                                                check=True).stdout).group()
 fpm = shutil.which(f'php-fpm{version}', path='/usr/sbin:/usr/local/sbin:/sbin') or shutil.which('php-fpm')
@@ -68,7 +72,8 @@ server {{ listen 127.0.0.1:{port.port if hasattr(port, 'port') else port}; locat
 fastcgi_param SCRIPT_FILENAME {work}/index.php; fastcgi_param REQUEST_METHOD $request_method; fastcgi_param HTTP_COOKIE $http_cookie; }} }} }}
 ''')
     number = port.port if hasattr(port, 'port') else port
-    ini = {'extension': EXTENSION, 'tslab.pool': daemon.socket, 'session.save_handler': 'tslab', 'session.save_path': '"wait=20"'}
+    ini = {'extension': EXTENSION, 'tslab.pool': daemon.socket, 'session.save_handler': 'tslab', 'session.save_path': '"wait=20"',
+           'log_errors': 1, 'error_log': f'{work}/php.log'}
     server = subprocess.Popen([fpm, '-n', '-R', '-y', f'{work}/fpm.conf', *(f'-d{k}={v}' for k, v in ini.items())],
                               env=daemon.environment)
     web = subprocess.Popen([nginx, '-c', f'{work}/nginx.conf', '-p', work], env=daemon.environment, stderr=subprocess.DEVNULL)
@@ -79,6 +84,30 @@ fastcgi_param SCRIPT_FILENAME {work}/index.php; fastcgi_param REQUEST_METHOD $re
                 return ask(number)[0] == 200
             except OSError:
                 return False
+
+        def workers():
+            with open(f'/proc/{server.pid}/task/{server.pid}/children') as children:
+                return [int(pid) for pid in children.read().split()]
+
+        def messages():
+            """How often the log of PHP has each message."""
+            if not os.path.exists(f'{work}/php.log'):
+                return {}
+            with open(f'{work}/php.log') as log:
+                return collections.Counter(re.sub(r'^\[.*?\] ', '', line) for line in log)
+
+        def all_share():
+            """Until each worker adds to the counter that a program on the command line sees."""
+            seen = {}
+
+            def is_shared():
+                before = int(run(daemon, 'echo (new Tslab\\Cache())->increment("total");'))
+                _, text, _ = ask(number)
+                if len(text.split()) == 3:
+                    seen[text.split()[2]] = int(text.split()[1]) == before + 1
+                return len(seen) == 4 and all(seen.values())
+
+            wait_for(is_shared)
 
         wait_for(serves)
 
@@ -93,35 +122,33 @@ fastcgi_param SCRIPT_FILENAME {work}/index.php; fastcgi_param REQUEST_METHOD $re
             t.join()
         assert sorted(int(text.split()[0]) for text in seen) == list(range(2, 10)), seen
 
-        # Workers are killed while others ask; the session goes on, and no answer is wrong.
-        stop = threading.Event()
+        # Workers are killed while they are asked; the session goes on, and no answer is wrong.
+        stop, killed = threading.Event(), []
 
         def kill():
-            while not stop.is_set():
-                pid = run(daemon, 'echo 1;') and ask(number)[1].split()
-                if len(pid) == 3:
-                    try:
-                        os.kill(int(pid[2]), signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
-                time.sleep(0.05)
+            while not stop.wait(chance.random() * 0.01):
+                for pid in chance.sample(workers(), 1) if len(workers()) == 4 else []:
+                    killed.append(pid)
+                    os.kill(pid, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
         last, good = 9, 0
         try:
-            for _ in range(100):
-                status, text, _ = ask(number, cookie)
-                if status != 200:
-                    continue        # nginx tells of the worker that was killed
+            while len(killed) < 50 or good < 20:
+                try:
+                    status, text, _ = ask(number, cookie)
+                except OSError:
+                    continue
+                if status != 200 or len(text.split()) < 3:
+                    continue        # nginx tells of the worker that was killed, or has the head of its answer alone
                 n = int(text.split()[0])
                 assert n > last, (n, last)
                 last, good = n, good + 1
         finally:
             stop.set()
             killer.join()
-        print(good, 'of 100 answers came while workers were killed')
-        assert good > 20, good
+        print(good, 'answers came while', len(killed), 'workers were killed')
 
         # A reload: new workers, the same pool.
         def is_ready(times):
@@ -134,13 +161,35 @@ fastcgi_param SCRIPT_FILENAME {work}/index.php; fastcgi_param REQUEST_METHOD $re
         wait_for(serves)
         assert int(ask(number, cookie)[1].split()[0]) > last
 
-        # Without a daemon, workers that are there go on.
+        # Without a daemon, workers that have the pool open go on with it.
+        all_share()
+        last = int(ask(number, cookie)[1].split()[0])
         daemon.process.kill()
         daemon.process.wait()
         status, text, _ = ask(number, cookie)
-        assert status == 200, text
+        assert status == 200 and text.split()[0] == str(last + 1), text
+
+        # New workers find nothing: each answers, and tells the log once of each map.
+        assert messages() == {}, messages()
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+        answers = []
+        wait_for(lambda: serves() and not answers.append(ask(number, cookie)) and len(answers) > 40)
+        assert {(status, text.split()[0], len(text.split())) for status, text, _ in answers} == {(200, '1', 2)}, answers
+        told = messages()
+        assert len(told) == 2 and all(1 <= n <= 4 for n in told.values()), told
+
+        # A daemon with another arena: all workers open it, those that are new as well as those that had the old one.
         daemon.process = subprocess.Popen([*daemon.command, '--fresh'], env=daemon.environment)
         wait_for(daemon.answers)
+        wait_for(lambda: len(ask(number, cookie)[1].split()) == 3)
+        all_share()
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.process = subprocess.Popen([*daemon.command, '--fresh'], env=daemon.environment)
+        wait_for(daemon.answers)
+        all_share()
+        assert messages() == told, (messages(), told)
     finally:
         web.terminate()
         server.terminate()

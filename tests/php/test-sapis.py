@@ -1,6 +1,7 @@
 """Ways to run PHP: opcache with its JIT and preloading, each process manager of php-fpm, workers that end after some
 requests or are killed with a lock, Apache prefork, and a program on the command line that forks."""
 
+import contextlib
 import http.client
 import os
 import re
@@ -28,6 +29,18 @@ class Preloaded {
                 return Tslab\Pool::open()->map('preloaded')->get('key');
         }
 }
+'''
+# A worker takes a lock, then memory until the kernel kills it.
+EAT = r'''<?php
+session_start();
+$lock = (new Tslab\Cache())->map()->lock('eaten');
+$lock->acquire();
+if ('GROUP' === '')
+        exec('kill -9 ' . getmypid());
+ini_set('memory_limit', -1);
+file_put_contents('GROUP/cgroup.procs', getmypid());
+for ($all = '';;)
+        $all .= str_repeat('x', 1 << 20);
 '''
 folder = subprocess.run(['php-config', '--extension-dir'], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
 version = subprocess.run([PHP, "-n", "-r", "echo PHP_MAJOR_VERSION, \".\", PHP_MINOR_VERSION;"], text=True, check=True,
@@ -126,16 +139,36 @@ def ends(*processes):
         process.wait(SECONDS)
 
 
-def managers(daemon, work):
+@contextlib.contextmanager
+def little_memory():
+    """A control group whose processes the kernel kills when they take more than 64 MiB; '': it cannot be made here."""
+    for parent, limit in ('/sys/fs/cgroup/memory', 'memory.limit_in_bytes'), ('/sys/fs/cgroup', 'memory.max'):
+        group = f'{parent}/tslab-test-{os.getpid()}'
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        try:
+            if os.path.exists(f'{group}/{limit}'):
+                with open(f'{group}/{limit}', 'w') as file:
+                    file.write(str(64 << 20))
+                yield group
+                return
+        finally:
+            os.rmdir(group)
+    left_out.append('control groups')
+    yield ''
+
+
+def managers(daemon, work, stack):
     fpm, nginx = shutil.which(f'php-fpm{version}', path=SBIN), shutil.which('nginx', path=SBIN)
     if not fpm or not nginx or not os.path.exists(f'{folder}/opcache.so'):
         return left_out.append('php-fpm')
     is_root = os.geteuid() == 0
     port = free_port()
+    group = stack.enter_context(little_memory())
     pages = {'page': PAGE, 'preloaded': '<?php echo Preloaded::value();', 'info': '<?php phpinfo();',
-             # killed with a lock, as the kernel does where memory is short
-             'eat': "<?php $cache = new Tslab\\Cache(); $lock = $cache->map()->lock('eaten'); $lock->acquire(); "
-                    "exec('kill -9 ' . getmypid());"}
+             'eat': EAT.replace('GROUP', group)}
     for name, text in pages.items():
         with open(f'{work}/{name}.php', 'w') as page:
             page.write(text)
@@ -179,10 +212,12 @@ pm.max_requests = 7
                 # Workers come and go, each after seven requests; the session and the sum go on.
                 seen = [ask(port, '/page', f'session{n}')[1].split() for _ in range(40)]
                 assert [int(words[0]) for words in seen] == list(range(1, 41)), (manager, seen)
-                assert [int(words[1]) for words in seen] == list(range(40 * n + 1, 40 * n + 41)), (manager, seen)
+                assert [int(words[1]) for words in seen] == list(range(41 * n + 1, 41 * n + 41)), (manager, seen)
                 assert len({words[2] for words in seen}) >= 5, (manager, seen)
                 assert {words[3] for words in seen} == {'2000'}, (manager, seen)
-                assert ask(port, '/eat')[0] == 502
+                # Its session and its lock are free at once, and the session is as it was.
+                assert ask(port, '/eat', f'session{n}')[0] == 502
+                assert ask(port, '/page', f'session{n}')[1].split()[0] == '41'
                 assert run(daemon, "echo (int) (new Tslab\\Cache())->map()->lock('eaten')->acquire(60);") == '1'
                 status, text = ask(port, '/info')
                 assert status == 200 and re.search(r'bytes in use.*?\d', text, re.S) and daemon.socket in text, (
@@ -259,7 +294,8 @@ with tempfile.TemporaryDirectory() as work, pool('--mode=0666') as daemon:
     os.chmod(daemon.dir, 0o755)
     opcache(daemon, work)
     fork(daemon)
-    managers(daemon, work)
+    with contextlib.ExitStack() as stack:
+        managers(daemon, work, stack)
     apache(daemon, work)
 if left_out:
     print('left out, as it is not installed:', *left_out)
