@@ -44,7 +44,8 @@
 #define ASK_WAIT_USEC 20000
 #define ASK_SLICE_USEC 100
 #define ASK_EVERY_MSEC 100
-#define THAW_EVERY_MSEC 5 /* a freeze may stay, for example if membarrier fails */
+#define IDLE_WAIT_USEC (2 * SHM_STORES_USEC)
+#define THAW_EVERY_MSEC 2 /* a freeze may stay, for example if membarrier fails */
 #define SWEEP_SLICE_USEC 1000
 #define SWEEP_STALE_USEC 1000000 /* a slice follows another sooner than that, unless its process has died */
 #ifdef SHM_STEP
@@ -63,6 +64,12 @@ static uint64_t sweeps_asked(const struct tslab *pool) {
 
         /* ORDER: rlx; the owner's, but for maps made anew, which can wait. ORDER: rlx; as the other. */
         return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
+}
+
+/* Record 0, for a thread of this process. */
+static void control_init(struct tslab *pool, ShmActor *ret_control) {
+        shm_actor_init_daemon(ret_control, &pool->arena);
+        ret_control->process = pool->local->client + 1;
 }
 
 /*
@@ -90,14 +97,14 @@ static void maintain_free(ShmMaintain *m) {
 
 /*
  * Runs until there is nothing to do, or until only threads are left that stay inside a call: they end the freeze
- * themselves.
+ * themselves. `brief`: nor does it wait for the millisecond after which a freeze sees threads of other processes.
  */
-static void maintain_run(ShmMaintain *m, uint64_t wait_usec) {
+static void maintain_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
         const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         uint64_t now = proto_now_usec(), end = now + wait_usec, next;
 
         while ((next = shm_maintain_step(m, now)) != SHM_MAINTAIN_IDLE) {
-                if (next > now && now >= end)
+                if (next > now && (now >= end || (brief && shm_freeze_waits_for_time(&m->freeze))))
                         break;
                 if (next > now)
                         nanosleep(&slice, NULL);
@@ -165,7 +172,7 @@ static int take_up(struct tslab *pool, ShmActor *control, bool wait) {
         /* If the owner died in a slice, its sweep does not know which entries it took out: it begins anew. */
         control->arena->header->sweeps.sweep = (ShmMapSweep){};
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
-        maintain_run(m, wait ? CLOSE_WAIT_USEC : 0);
+        maintain_run(m, wait ? CLOSE_WAIT_USEC : 0, false);
         maintain_free(m);
         pool->local->recount = true;
         return 0;
@@ -178,7 +185,7 @@ int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
         r = take_control(pool, wait, &left);
         if (r)
                 return r;
-        shm_actor_init_daemon(ret_control, &pool->arena);
+        control_init(pool, ret_control);
         r = left ? take_up(pool, ret_control, wait) : 0;
         if (r) {
                 control_unlock(pool, true);
@@ -197,9 +204,9 @@ void control_leave(struct tslab *pool) {
                 control_unlock(pool, true);
 }
 
-static void look_and_run(ShmMaintain *m, uint64_t wait_usec) {
+static void look_and_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
         shm_maintain_look(m, true, proto_now_usec());
-        maintain_run(m, wait_usec);
+        maintain_run(m, wait_usec, brief);
 }
 
 static int64_t n_free_of(const struct tslab *pool) {
@@ -258,12 +265,12 @@ static void empty_idle_caches(struct tslab *pool) {
 
         if (!pool->is_private || !shm_idle_is_due(idle, now))
                 return;
-        shm_actor_init_daemon(&control, &pool->arena);
+        control_init(pool, &control);
         if (maintain_new(&control, &m))
                 return;
         m->idle = idle;
         if (shm_maintain_empty_idle(m, now))
-                maintain_run(m, 0);
+                maintain_run(m, IDLE_WAIT_USEC, false);
         maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
@@ -323,7 +330,7 @@ static void end_control(struct tslab *pool, bool all) {
         asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
         miscounts = shm_map_miscounts(&pool->arena);
         if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
-                shm_actor_init_daemon(&control, &pool->arena);
+                control_init(pool, &control);
                 (void) control_sweep(&control);
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
         }
@@ -349,7 +356,7 @@ static int run_all(ShmActor *control, uint64_t wait_usec) {
         r = maintain_new(control, &m);
         if (r)
                 return r;
-        look_and_run(m, wait_usec);
+        look_and_run(m, wait_usec, false);
         maintain_free(m);
         return 0;
 }
@@ -404,7 +411,7 @@ static int close_epoch(ShmArena *arena, uint32_t epoch, uint32_t flags) {
                                           : shm_epoch_close(arena, epoch, true);
 }
 
-int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
+int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief) {
         ShmMaintain *m;
         int r;
 
@@ -413,12 +420,12 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags) {
                 return r;
         r = close_epoch(control->arena, epoch, flags);
         if (r == -EBUSY) { /* the caller's time limit does not cover revocations that an earlier call left */
-                look_and_run(m, CLOSE_WAIT_USEC);
+                look_and_run(m, CLOSE_WAIT_USEC, false);
                 r = close_epoch(control->arena, epoch, flags);
         }
         if (r == 0) {
                 (void) shm_maintain_close(m, epoch & 0xff, proto_now_usec());
-                look_and_run(m, CLOSE_WAIT_USEC);
+                look_and_run(m, CLOSE_WAIT_USEC, brief && !(flags & TSLAB_CLOSE_REVOKE));
         }
         maintain_free(m);
         return r;
@@ -449,11 +456,11 @@ bool control_run(struct tslab *pool) {
         return true;
 }
 
-void pool_thaw(struct tslab *pool) {
+void pool_thaw(struct tslab *pool, const ThreadState *thread) {
         uint64_t *last = &pool->local->thawed_msec, msec = proto_now_usec() / 1000 + 1;
         ShmActor control;
 
-        if (pool_begin(pool) < 0)
+        if (shm_freeze_is_early(&pool->arena, thread->actor.id) || pool_begin(pool) < 0)
                 return;
         /* ORDER: rlx; two at once do no harm. */
         if (msec - shm_load_rlx(last) >= THAW_EVERY_MSEC && control_begin(pool, false, &control) == 0) {
@@ -574,7 +581,7 @@ static int empty_caches(ShmActor *control) {
         if (shm_repair_wanted(control->arena))
                 shm_maintain_repair(m);
         (void) shm_maintain_empty_caches(m, proto_now_usec());
-        maintain_run(m, CLOSE_WAIT_USEC);
+        maintain_run(m, CLOSE_WAIT_USEC, false);
         maintain_free(m);
         return 0;
 }

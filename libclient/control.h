@@ -29,11 +29,12 @@ void control_end(struct tslab *pool);
 void control_end_all(struct tslab *pool);
 
 /*
- * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most
- * 200 ms, and gives the pages of empty slabs back. `flags`: as of tslab_epoch_close(). -EINVAL, -ESTALE, -EBUSY,
- * -ENOMEM.
+ * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most 200 ms, and gives
+ * the pages of empty slabs back. `brief`: unless it revokes, caches of a pool that other processes use, too, are
+ * emptied later, when control work or one of their threads comes by. `flags`: as of tslab_epoch_close(). -EINVAL,
+ * -ESTALE, -EBUSY, -ENOMEM.
  */
-int control_close(ShmActor *control, uint32_t epoch, uint32_t flags);
+int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief);
 
 /*
  * Private pools, where records have run short: takes the records of threads that ended without giving them back,

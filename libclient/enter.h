@@ -82,7 +82,7 @@ static inline bool pool_is_spare(const struct tslab *pool, const ThreadState *th
  * Private pools, which have no daemon for this: ends a freeze that waited for this thread, unless somebody else does
  * control work.
  */
-void pool_thaw(struct tslab *pool);
+void pool_thaw(struct tslab *pool, const ThreadState *thread);
 
 static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
         /* ORDER: rlx; seen now or at the next call. */
@@ -93,7 +93,7 @@ static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
         if (__builtin_expect(pool_is_spare(pool, thread), 0))
                 pool_leave_shared(pool);
         if (__builtin_expect(frozen, 0))
-                pool_thaw(pool);
+                pool_thaw(pool, thread);
 }
 
 /* Private pools: does the work for which a daemon would be woken, unless somebody else does control work. */

@@ -106,8 +106,8 @@ static int advance_here(ShmActor *control, uint32_t *ret_epoch) {
         int r;
 
         r = find_id(control, shm_epoch_next, &next);
-        if (r == 0)
-                r = control_close(control, next, 0);
+        if (r == 0 && !shm_epoch_is_drained(control->arena, next))
+                r = control_close(control, next, 0, false);
         return r ? r : shm_epoch_advance(control->arena, ret_epoch);
 }
 
@@ -183,7 +183,7 @@ static int reserve_private(struct tslab *pool, const char *label, bool lease, ui
                 return r;
         r = find_id(&control, shm_epoch_spare, &spare);
         if (r == 0)
-                r = control_close(&control, spare, 0);
+                r = control_close(&control, spare, 0, false);
         if (r == 0)
                 r = lease ? shm_epoch_lease(&pool->arena, spare, label, pool->local->client, ret_epoch)
                           : shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
@@ -273,7 +273,7 @@ static int close_private(struct tslab *pool, uint32_t epoch, uint32_t flags) {
         r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
-        r = control_close(&control, epoch, flags);
+        r = control_close(&control, epoch, flags, true);
         control_end(pool);
         return r;
 }

@@ -526,7 +526,9 @@ enum tslab_close_flag {
  * Closes an epoch: allocation in it fails with -ESHUTDOWN, its objects stay valid until they are
  * freed. When the call returns, the memory of its empty slabs has been given back to the system; the
  * memory of other slabs follows as they empty. Waits up to 200 ms for threads that are in the middle of a
- * call, and does not wait for objects. An epoch that is closed may be closed again. A control call.
+ * call, and does not wait for objects. In a private pool that several processes use, memory in the caches of
+ * their threads follows a millisecond later, when one of these threads makes a call or anybody a control call.
+ * An epoch that is closed may be closed again. A control call.
  *
  * With TSLAB_CLOSE_REVOKE all its objects are freed, from whichever process they come, before the memory is
  * given back. Other processes may still look at them by pointer: all programs must have stopped using the

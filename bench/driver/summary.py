@@ -245,6 +245,11 @@ def uptime_targets(s):
         stranded = median(case, 'stranded_bytes')
         yield at_most(f'slabs of caches of 63 idle threads after 10 s, {name}',
                       None if stranded is None else stranded / (1 << 20), 1, 'MiB')
+    for call, bound in ('advance', 20), ('close', 60):
+        p50 = median('rotation', f'{call}_p50_ns')
+        yield at_most(f'{call} of an epoch beside another process, p50', None if p50 is None else p50 / 1000, bound, 'us')
+    p50 = median('requests-request', 'request_p50_ns')
+    yield at_most('a request with its own epoch, p50', None if p50 is None else p50 / 1000, 70, 'us')
     for case, name in ('close', 'a private pool'), ('close-daemon', 'the daemon'):
         yield at_most(f'resident after a close of all, of the peak, {name}', median(case, 'left_percent'), 2, '%')
 

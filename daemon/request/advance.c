@@ -49,7 +49,7 @@ static void finish_advance(AdvanceJob *job) {
         answer_advance(job, number, false);
 }
 
-/* False: the advance was refused. */
+/* False: it is over, done or refused. */
 static bool start_advance(AdvanceJob *job) {
         ShmArena *arena = &job->requests->pool->arena;
         uint32_t current = shm_epoch_current(arena);
@@ -60,6 +60,10 @@ static bool start_advance(AdvanceJob *job) {
                 return false;
         }
         r = shm_epoch_next(arena, &job->wait.epoch);
+        if (r == 0 && shm_epoch_is_drained(arena, job->wait.epoch)) {
+                finish_advance(job);
+                return false;
+        }
         if (r == 0)
                 r = shm_epoch_close(arena, job->wait.epoch, true);
         if (r < 0) {

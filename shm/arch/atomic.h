@@ -126,15 +126,6 @@ static inline void shm_pause(uint64_t ticks) {
 #endif
 }
 
-/*
- * Waits until other processors see the stores that a processor had executed before this call. A store waits in a buffer
- * of its processor for its cache line, and for the stores before it. Some hundred stores, each of which misses all
- * caches, take less than 10 us; an interrupt empties the buffer.
- */
-static inline void shm_await_stores(void) {
-        shm_pause(150000); /* 40 to 75 us */
-}
-
 /* The compiler moves no access across it; the processor may. */
 static inline void shm_compiler_barrier(void) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -102,6 +102,7 @@ typedef struct ShmActor {
         ShmArena *arena;
         uint32_t id; /* index of the record */
         uint32_t epoch_stride; /* bytes from a cache to that of the same class in the next epoch */
+        uint32_t process; /* in record 0: the client at control work, + 1; 0: a daemon */
         bool fences; /* membarrier does not reach this thread: it takes the slow path and fences */
         ShmCacheMode mode;
         uint32_t emptied; /* index + 1 of the slab that it made FREE last; for pools without a daemon */

@@ -37,6 +37,11 @@ uint32_t shm_epoch_current(const ShmArena *arena); /* API number */
 /* Whether this (12-bit) era of the id is closed to allocation: its slabs drain. */
 bool shm_epoch_over(const ShmArena *arena, uint32_t id, uint32_t slab_era);
 
+/* Whether its last walk found no slab of it, nor can there be one: nothing is to be drained before its next era. */
+static inline bool shm_epoch_is_drained(const ShmArena *arena, uint32_t id) {
+        return shm_epoch_load(arena, id).state == SHM_EPOCH_DRAINED;
+}
+
 /* The eras of an id that are to be revoked. Zeros: none. */
 typedef struct ShmRevoking {
         uint32_t id;

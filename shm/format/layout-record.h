@@ -43,7 +43,9 @@ static_assert(sizeof(ShmHolds) == 4 * SHM_EPOCHS_MAX, "arena format");
 typedef struct ShmRecordHead {
         uint64_t word;
         uint64_t since; /* clock ticks since boot when the thread took the record; 0: not known */
-        uint8_t unused[48];
+        /* While the record is frozen, by the pool's clock: when the stores of before are seen. 0: nobody knows. */
+        uint64_t seen_usec;
+        uint8_t unused[40];
 } ShmRecordHead;
 static_assert(sizeof(ShmRecordHead) == 64, "arena format");
 

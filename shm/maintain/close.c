@@ -92,7 +92,22 @@ bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec) 
                 return emptied; /* records that are not empty then wait for their threads */
         if (close->state == SHM_CLOSE_WAIT)
                 return now_usec >= close->due_usec;
+        if (close->state == SHM_CLOSE_COLLECT)
+                return now_usec >= close->fence_usec;
         return close->state != SHM_CLOSE_IDLE;
+}
+
+uint64_t shm_close_due(const ShmClose *close, uint64_t emptied_usec) {
+        switch (close->state) {
+        case SHM_CLOSE_EMPTY:
+                return emptied_usec;
+        case SHM_CLOSE_COLLECT:
+                return close->fence_usec;
+        case SHM_CLOSE_WAIT:
+                return close->due_usec;
+        default:
+                return UINT64_MAX;
+        }
 }
 
 /* Whether a thread that the last round waited for has left its operation. */
@@ -154,7 +169,7 @@ static void close_mark_objects(ShmClose *close, ShmActor *control) {
         close->objects += close->revoke.objects - before;
         if (!done)
                 return;
-        close->unfenced = !shm_freeze_fence(control->arena);
+        close->unfenced = !shm_freeze_fence(control, &close->fence_usec);
         take_edge(close, close->unfenced ? SHM_CLOSE_EV_UNFENCED : SHM_CLOSE_EV_MARKED);
 }
 

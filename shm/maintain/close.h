@@ -64,6 +64,7 @@ typedef struct ShmClose {
         bool open; /* whether that era was open then */
         bool woken; /* slabs drained since the round began */
         bool unfenced; /* slots wait for a membarrier that works */
+        uint64_t fence_usec; /* when all threads see that the objects are stale */
         uint32_t n_pending; /* threads that may add to it, when the round began */
         ShmDrain walked; /* the last walk that came to its end */
         uint64_t objects; /* revoked, ever */
@@ -84,6 +85,8 @@ void shm_close_wake(ShmClose *close, uint64_t now_usec);
  * freeze has looked at all records.
  */
 bool shm_close_is_ready(const ShmClose *close, bool emptied, uint64_t now_usec);
+/* The time for which the machine waits, if it does. `emptied_usec`: when the freeze's last look may begin. */
+uint64_t shm_close_due(const ShmClose *close, uint64_t emptied_usec);
 /* Whether the machine uses the maintainer's reachability check, or is about to. */
 static inline bool shm_close_checks(const ShmClose *close) {
         return close->state == SHM_CLOSE_COLLECT;

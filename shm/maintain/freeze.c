@@ -5,9 +5,10 @@
  *
  * Kernel facts (5.10 to 6.18): MEMBARRIER_CMD_GLOBAL_EXPEDITED interrupts the processors that are marked as running a
  *   process that registered. When a thread ends, its processor loses the mark, and does not get it back as long as only
- *   threads of the same process follow there. The command leaves such a processor out. So shm_membarrier() also waits
- *   until the stores of other processors have gone out by themselves. MEMBARRIER_CMD_PRIVATE_EXPEDITED goes by the
- *   threads that run, not by marks, but reaches the caller's own process only.
+ *   threads of the same process follow there. The command leaves such a processor out, and stores of a thread may still
+ *   be in its buffer when the command has returned. MEMBARRIER_CMD_PRIVATE_EXPEDITED goes by the threads that run, not
+ *   by marks, but reaches the caller's own process only. MEMBARRIER_CMD_GLOBAL reaches all, in 12 ms, for which threads
+ *   would work past their caches.
  *
  * Invariants
  *   1. `attention` is written by the maintainer alone; apart from the freeze bit it only rises.
@@ -16,6 +17,9 @@
  *      holds only for threads that fence for themselves (SHM_RECORD_FENCES).
  *   3. So a record is the maintainer's when its seq is even, or differs from the odd value that was read first: every
  *      operation that began since then found the freeze. It stays the maintainer's until the maintainer clears the bit.
+ *      This seq is read once the owner's stores of before the freeze are seen: right after a membarrier that leaves out
+ *      none of the pool's threads, else SHM_STORES_USEC later. Until then the thread is pending, whatever its seq: a
+ *      buffer holds several short operations, so a seq that changes does not prove that the last of them is seen.
  *   4. A record that came into use while the bits were being set is found by n_records_ever, which is read again after
  *      the membarrier.
  *   5. A record that is LEFT is the maintainer's, frozen or not: its owner does nothing after it left the record.
@@ -33,30 +37,73 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shm/arena/clock.h"
+#include "shm/clock/pool-clock.h"
 #include "shm/cache/cache-drain.h"
 #include "shm/epoch/attention.h"
 #include "shm/slab/pages.h"
+
+#define SEEN_NEVER UINT64_MAX /* no membarrier has worked yet */
 
 static int membarrier_call(int command) {
         return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
 }
 
 int shm_membarrier(void) {
-        int r = membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-
-        if (r == 0)
-                shm_await_stores();
-        return r;
+        return membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 int shm_membarrier_own(void) {
         return membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
+void shm_await_stores(void) {
+        uint64_t usec = shm_monotonic_usec() + SHM_STORES_USEC;
+        const struct timespec end = { .tv_sec = (time_t) (usec / 1000000),
+                                      .tv_nsec = (long) (usec % 1000000 * 1000) };
+
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+                ;
+}
+
 /* Without the first, shm_membarrier_own() fails, and its caller has another way. */
 int shm_membarrier_register(void) {
         (void) membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
         return membarrier_call(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+}
+
+/*
+ * Whether all threads that use the pool are of the maintainer's own process. Its earlier stores are before: a thread of
+ * another process that takes a record after this look finds them.
+ */
+static bool is_alone(const ShmActor *control) {
+        ShmRecordOwner owner;
+
+        if (control->process == 0)
+                return false;
+        shm_fence_sc(); /* ORDER: sc, pairs with shm_actor_init(); attention is written before the heads are read. */
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(control->arena); i++) {
+                owner = shm_record_owner(control->arena, i);
+                if (owner.state == SHM_RECORD_USED && owner.client + 1 != control->process)
+                        return false;
+        }
+        return true;
+}
+
+/*
+ * Orders the maintainer's earlier stores before its later loads. Returns the time from which on threads have seen the
+ * former, and the latter see all stores that threads made before: 0: now. SEEN_NEVER, and *ret_error: membarrier
+ * failed; this holds for threads that fence for themselves.
+ */
+static uint64_t freeze_barrier(const ShmActor *control, int *ret_error) {
+        *ret_error = 0;
+        if (is_alone(control) && shm_membarrier_own() == 0)
+                return 0;
+        *ret_error = shm_membarrier();
+        if (*ret_error == 0)
+                return shm_monotonic_usec() + SHM_STORES_USEC;
+        shm_fence_sc(); /* ORDER: sc, pairs with cache_is_ours(); attention is written before seq is read. */
+        return SEEN_NEVER;
 }
 
 static void set_epochs(ShmFreeze *freeze, uint32_t record, uint64_t epochs) {
@@ -69,6 +116,41 @@ static bool is_left(ShmRecordOwner owner) {
         return owner.state == SHM_RECORD_LEFT;
 }
 
+static void read_seq(const ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
+        /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
+        freeze->seq[record] = shm_load_acq(&shm_arena_record(arena, record)->seq);
+}
+
+static uint64_t *shared_seen(const ShmArena *arena, uint32_t record) {
+        return &arena->heads[record].seen_usec;
+}
+
+/* For the next maintainer, which may be another process, perhaps in another time namespace. */
+static void store_seen(const ShmArena *arena, uint32_t record, uint64_t seen_usec) {
+        uint64_t now_usec = shm_clock_exact_ns(arena) / 1000;
+
+        if (seen_usec != 0)
+                now_usec += seen_usec - shm_monotonic_usec();
+        /* ORDER: rel, pairs with load_seen(); the membarrier. */
+        shm_store_rel(shared_seen(arena, record), now_usec);
+}
+
+/* When the stores of before an earlier maintainer's freeze are seen; not 0, since seq is to be read after that. */
+static uint64_t load_seen(const ShmArena *arena, uint32_t record) {
+        uint64_t seen =
+                shm_load_acq(shared_seen(arena, record)); /* ORDER: acq, pairs with store_seen(); as there. */
+        uint64_t now_usec = shm_clock_exact_ns(arena) / 1000, left = seen > now_usec ? seen - now_usec : 0;
+
+        if (seen == 0)
+                return SEEN_NEVER;
+        return shm_monotonic_usec() + (left < SHM_STORES_USEC ? left : SHM_STORES_USEC);
+}
+
+bool shm_freeze_is_early(const ShmArena *arena, uint32_t record) {
+        /* ORDER: rlx; a hint. */
+        return shm_load_rlx(shared_seen(arena, record)) > shm_clock_exact_ns(arena) / 1000;
+}
+
 /* A record that was left, or that a maintainer froze and did not finish, is to be emptied of all epochs. */
 static void freeze_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record, uint64_t version,
                           uint64_t epochs) {
@@ -78,31 +160,36 @@ static void freeze_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record, u
                 freeze->epochs[record] = 0;
         if (is_left(shm_record_owner(arena, record)) || (frozen && freeze->epochs[record] == 0))
                 epochs = UINT64_MAX;
+        /* If somebody froze it before, it has been the same freeze since. */
+        if (!frozen) {
+                freeze->seen_usec[record] = SEEN_NEVER;
+                /* ORDER: rlx; in front of the bit, which orders it. */
+                shm_store_rlx(shared_seen(arena, record), 0);
+        } else if (freeze->epochs[record] == 0) {
+                freeze->seen_usec[record] = load_seen(arena, record);
+        }
         set_epochs(freeze, record, freeze->epochs[record] | epochs);
         shm_attention_store(arena, record,
                             version | (freeze->epochs[record] != 0 ? SHM_ATTENTION_FREEZE : 0));
 }
 
-static void read_seqs(const ShmArena *arena, ShmFreeze *freeze) {
+/* A membarrier came after all records were frozen; for records that no membarrier has served yet. */
+static void note_barrier(const ShmArena *arena, ShmFreeze *freeze, uint64_t seen_usec) {
+        freeze->unfenced = seen_usec == SEEN_NEVER;
+        freeze->last_usec = freeze->unfenced ? 0 : seen_usec;
         for (uint32_t i = 1; i < freeze->n; i++)
-                /* ORDER: acq, pairs with shm_actor_leave(); even: that operation is over and seen. */
-                freeze->seq[i] = shm_load_acq(&shm_arena_record(arena, i)->seq);
-}
-
-/* If membarrier fails, the fence serves the threads that fence for themselves. */
-static int freeze_barrier(ShmFreeze *freeze) {
-        int r = shm_membarrier();
-
-        freeze->unfenced = r < 0;
-        if (r < 0)
-                shm_fence_sc(); /* ORDER: sc, pairs with cache_is_ours(); attention is written before seq is read. */
-        return r;
+                if (freeze->epochs[i] != 0 && freeze->seen_usec[i] == SEEN_NEVER) {
+                        read_seq(arena, freeze, i);
+                        freeze->seen_usec[i] = seen_usec;
+                        if (!freeze->unfenced)
+                                store_seen(arena, i, seen_usec);
+                }
 }
 
 /* Freezes all records or, with `only`, the records whose bit is set there. The others are left as they are. */
 static int freeze_records(ShmActor *control, ShmFreeze *freeze, uint64_t epochs, const uint64_t *only) {
         ShmArena *arena = control->arena;
-        uint64_t version = shm_attention_next_version(arena);
+        uint64_t version = shm_attention_next_version(arena), seen_usec;
         uint32_t i = 1;
         int r;
 
@@ -112,11 +199,11 @@ static int freeze_records(ShmActor *control, ShmFreeze *freeze, uint64_t epochs,
                                 freeze_record(arena, freeze, i, version, epochs);
                         else if (i >= freeze->n)
                                 freeze->epochs[i] = 0;
-                r = freeze_barrier(freeze);
+                seen_usec = freeze_barrier(control, &r);
         } while (i < shm_arena_n_records_ever(arena));
 
         freeze->n = i;
-        read_seqs(arena, freeze);
+        note_barrier(arena, freeze, seen_usec);
         return r;
 }
 
@@ -149,9 +236,9 @@ bool shm_freeze_resume(ShmActor *control, ShmFreeze *freeze) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
                 if (is_open(arena, i) && (i >= freeze->n || freeze->epochs[i] == 0)) {
                         (void) shm_freeze_begin(control, freeze, 0);
-                        break;
+                        return true;
                 }
-        return freeze->n_left > 0;
+        return false;
 }
 
 /* Whether the thread may be in the operation in which the freeze found it. The seq of a thread that died stays odd. */
@@ -162,11 +249,26 @@ static bool is_pending(const ShmArena *arena, const ShmFreeze *freeze, uint32_t 
         if (owner.state != SHM_RECORD_USED)
                 return false;
         /* ORDER: rlx; written before the thread's first operation. */
-        if (freeze->unfenced && !(shm_load_rlx(&r->flags) & SHM_RECORD_FENCES))
+        if (freeze->seen_usec[record] != 0 && !(shm_load_rlx(&r->flags) & SHM_RECORD_FENCES))
                 return true;
         return freeze->seq[record] & 1 &&
                /* ORDER: acq, pairs with shm_actor_leave(); another value: that operation is over and seen. */
                shm_load_acq(&r->seq) == freeze->seq[record];
+}
+
+/* Reads seq once the stores of before the freeze are seen. */
+static void look_at_seq(const ShmArena *arena, ShmFreeze *freeze, uint32_t record, uint64_t now_usec) {
+        uint64_t *seen = &freeze->seen_usec[record];
+
+        if (*seen == 0 || *seen == SEEN_NEVER)
+                return;
+        if (now_usec < *seen) {
+                freeze->n_early++;
+                freeze->look_usec = *seen < freeze->look_usec ? *seen : freeze->look_usec;
+                return;
+        }
+        read_seq(arena, freeze, record);
+        *seen = 0;
 }
 
 static void freeze_clear_bit(ShmArena *arena, uint32_t record) {
@@ -221,10 +323,13 @@ static void end_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record) {
 }
 
 /* Empties up to *n caches of the record at the position. False: it has more. */
-static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint32_t *n) {
+static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint64_t now_usec, uint32_t *n) {
         uint32_t record = freeze->position;
-        uint64_t epochs = epochs_to_empty(control->arena, freeze, record);
+        uint64_t epochs;
 
+        if (freeze->epochs[record] != 0)
+                look_at_seq(control->arena, freeze, record, now_usec);
+        epochs = epochs_to_empty(control->arena, freeze, record);
         if (epochs == 0) {
                 freeze->begun = false;
                 return true;
@@ -244,23 +349,29 @@ static bool empty_record(ShmActor *control, ShmFreeze *freeze, uint32_t *n) {
         return false;
 }
 
-/* Tries the membarrier again. Once it works, seq shows again which threads stand still. */
-static void fence_again(const ShmArena *arena, ShmFreeze *freeze) {
-        if (freeze_barrier(freeze) == 0)
-                read_seqs(arena, freeze);
+/* Tries the membarrier again. */
+static void fence_again(const ShmActor *control, ShmFreeze *freeze) {
+        uint64_t seen_usec;
+        int r;
+
+        seen_usec = freeze_barrier(control, &r);
+        if (r == 0)
+                note_barrier(control->arena, freeze, seen_usec);
 }
 
-uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n) {
+uint32_t shm_freeze_step(ShmActor *control, ShmFreeze *freeze, uint32_t n, uint64_t now_usec) {
         uint32_t n_looks = freeze->n;
 
         if (freeze->unfenced && freeze->n_left > 0)
-                fence_again(control->arena, freeze);
+                fence_again(control, freeze);
+        freeze->look_usec = UINT64_MAX;
+        freeze->n_early = 0;
         for (; n > 0 && n_looks > 0; n_looks--) {
                 if (freeze->position == 0 || freeze->position >= freeze->n) {
                         freeze->position = 1;
                         freeze->begun = false;
                 }
-                if (freeze->position < freeze->n && !empty_record(control, freeze, &n))
+                if (freeze->position < freeze->n && !empty_record(control, freeze, now_usec, &n))
                         break;
                 freeze->position++;
                 freeze->n_looks++;
@@ -293,10 +404,14 @@ uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint3
         return n;
 }
 
-bool shm_freeze_fence(const ShmArena *arena) {
-        if (shm_membarrier() == 0)
+bool shm_freeze_fence(const ShmActor *control, uint64_t *ret_usec) {
+        const ShmArena *arena = control->arena;
+        int r;
+
+        *ret_usec = freeze_barrier(control, &r);
+        if (r == 0)
                 return true;
-        shm_fence_sc(); /* ORDER: sc, pairs with shm_actor_guard(); for threads that fence for themselves. */
+        *ret_usec = 0;
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
                 if (shm_record_owner(arena, i).state == SHM_RECORD_USED &&
                     /* ORDER: rlx; written before the thread's first operation. */

@@ -45,20 +45,13 @@ static void begin_freeze(ShmMaintain *m, uint64_t epochs, uint64_t now_usec) {
         note_freeze(m, shm_freeze_begin(m->control, &m->freeze, epochs), now_usec);
 }
 
-/*
- * Whether all records were looked at. It does not wait until none is left to empty: a hostile writer could always leave
- * one.
- */
-static bool has_looked(const ShmMaintain *m, uint64_t looks_due) {
-        return shm_freeze_has_looked(&m->freeze, looks_due);
-}
-
 /* Whether a step of the freeze is due. It is if a close waits: its round begins after a look at all records. */
 static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
         bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);
 
         for (uint32_t id = 0; id < m->control->arena->n_epochs && !ready; id++)
-                ready = m->freeze.n_left > 0 && m->closes[id].state == SHM_CLOSE_EMPTY;
+                ready = m->freeze.n_left > 0 && m->closes[id].state == SHM_CLOSE_EMPTY &&
+                        shm_freeze_is_due(&m->close_marks[id], now_usec);
         return ready;
 }
 
@@ -66,10 +59,14 @@ static bool freeze_is_ready(const ShmMaintain *m, uint64_t now_usec) {
 static void freeze_step(ShmMaintain *m, uint64_t now_usec) {
         uint64_t before = m->freeze.n_emptied;
 
-        (void) shm_freeze_step(m->control, &m->freeze, FREEZE_CACHES);
+        (void) shm_freeze_step(m->control, &m->freeze, FREEZE_CACHES, now_usec);
         m->freeze_busy = m->freeze.n_emptied != before;
         if (m->freeze_busy) {
                 m->freeze_wait_usec = WAIT_MIN_USEC;
+                return;
+        }
+        if (m->freeze.look_usec != UINT64_MAX) { /* before that, one more look at them all is in vain */
+                m->freeze_due_usec = m->freeze.look_usec;
                 return;
         }
         m->freeze_due_usec = now_usec + m->freeze_wait_usec;
@@ -81,7 +78,7 @@ uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
         /* ORDER: acq; a client that asks after this is for the next time. */
         m->wanted = shm_load_acq(&m->control->arena->header->caches_wanted.value);
         begin_freeze(m, UINT64_MAX, now_usec);
-        m->asked_looks = shm_freeze_looks_due(&m->freeze);
+        m->asked_mark = shm_freeze_mark(&m->freeze);
         return ++m->n_asked;
 }
 
@@ -99,7 +96,7 @@ bool shm_maintain_empty_idle(ShmMaintain *m, uint64_t now_usec) {
 static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
         const ShmHeader *header = m->control->arena->header;
 
-        if (m->n_given == m->n_asked || !has_looked(m, m->asked_looks))
+        if (m->n_given == m->n_asked || !shm_freeze_has_looked(&m->freeze, &m->asked_mark, now_usec))
                 return false;
         m->n_given = m->n_asked;
         /* ORDER: rel, pairs with ask_daemon(); the slots are back in their slabs. */
@@ -113,10 +110,19 @@ static bool give_caches(ShmMaintain *m, uint64_t now_usec) {
 
 /* Requests */
 
+/* Only marking objects waits for the time of the freeze. A round before that gives pages back, and is not final. */
+static void note_start(ShmMaintain *m, uint32_t id) {
+        ShmRevoking revoking;
+
+        m->close_marks[id] = shm_freeze_mark(&m->freeze);
+        if (!shm_epoch_revoking(m->control->arena, id, &revoking))
+                m->close_marks[id].usec = 0;
+}
+
 uint64_t shm_maintain_close(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         begin_freeze(m, UINT64_C(1) << id, now_usec);
         shm_close_start(&m->closes[id], now_usec);
-        m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
+        note_start(m, id);
         return m->closes[id].n_starts;
 }
 
@@ -155,6 +161,21 @@ static void look_at_revocations(ShmMaintain *m, uint64_t now_usec) {
                         (void) shm_maintain_close(m, id, now_usec);
 }
 
+/* Takes up a freeze of an earlier maintainer, and the closes that may have waited for it. */
+static void look_at_frozen(ShmMaintain *m, uint64_t now_usec) {
+        ShmEpochInfo info;
+
+        if (shm_freeze_resume(m->control, &m->freeze))
+                for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
+                        if (m->closes[id].state == SHM_CLOSE_IDLE &&
+                            shm_epoch_get(m->control->arena, id, &info) == 0 &&
+                            info.state == SHM_EPOCH_CLOSING && info.flags & SHM_EPOCH_DRAIN) {
+                                shm_close_start(&m->closes[id], now_usec);
+                                note_start(m, id);
+                        }
+        m->freeze_busy |= m->freeze.n_left > 0;
+}
+
 void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec) {
         const ShmHeader *header = m->control->arena->header;
 
@@ -167,7 +188,7 @@ void shm_maintain_look(ShmMaintain *m, bool all, uint64_t now_usec) {
         if (!all)
                 return;
         look_at_revocations(m, now_usec);
-        m->freeze_busy |= shm_freeze_resume(m->control, &m->freeze);
+        look_at_frozen(m, now_usec);
         (void) shm_maintain_empty_idle(m, now_usec);
         if (shm_repair_wanted(m->control->arena))
                 shm_maintain_repair(m);
@@ -247,12 +268,13 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         ShmClose *close = &m->closes[id];
         bool marked = close->state == SHM_CLOSE_MARK;
 
-        if (!shm_close_is_ready(close, has_looked(m, m->close_looks[id]), now_usec) ||
+        if (!shm_close_is_ready(close, shm_freeze_has_looked(&m->freeze, &m->close_marks[id], now_usec),
+                                now_usec) ||
             (shm_close_checks(close) && !may_check(m, id)))
                 return false;
         shm_close_step(close, m->control, &m->freeze, &m->reach, now_usec);
         if (close->state == SHM_CLOSE_EMPTY)
-                m->close_looks[id] = shm_freeze_looks_due(&m->freeze);
+                m->close_marks[id] = shm_freeze_mark(&m->freeze);
         use_check(m, id, shm_close_checks(close) && close->revoke.checking);
         if (marked && close->state != SHM_CLOSE_MARK)
                 shm_map_sweeps_ask(&m->sweeps);
@@ -304,12 +326,15 @@ static bool step_one(ShmMaintain *m, uint64_t now_usec) {
         return false;
 }
 
-static uint64_t next_time(const ShmMaintain *m) {
+/* A close that does not wait for a time waits for the freeze, or for another close's check. */
+static uint64_t next_time(const ShmMaintain *m, uint64_t now_usec) {
         uint64_t at = m->freeze.n_left > 0 ? m->freeze_due_usec : SHM_MAINTAIN_IDLE;
 
-        for (uint32_t id = 0; id < m->control->arena->n_epochs; id++)
-                if (m->closes[id].state == SHM_CLOSE_WAIT && m->closes[id].due_usec < at)
-                        at = m->closes[id].due_usec;
+        for (uint32_t id = 0; id < m->control->arena->n_epochs; id++) {
+                uint64_t due = shm_close_due(&m->closes[id], m->close_marks[id].usec);
+
+                at = due > now_usec && due < at ? due : at;
+        }
         if (has_expiring(m) && m->expiry_due_usec < at)
                 at = m->expiry_due_usec;
         return at;
@@ -322,5 +347,5 @@ uint64_t shm_maintain_step(ShmMaintain *m, uint64_t now_usec) {
                 freeze_step(m, now_usec);
         any |= step_one(m, now_usec);
         any |= give_caches(m, now_usec); /* last: a close gets its turn between two freezes */
-        return any ? 0 : next_time(m);
+        return any ? 0 : next_time(m, now_usec);
 }

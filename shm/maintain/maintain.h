@@ -27,7 +27,7 @@ typedef struct ShmMaintain {
         int membarrier_error; /* the last freeze's; 0: it worked */
 
         ShmClose closes[SHM_EPOCHS_MAX];
-        uint64_t close_looks[SHM_EPOCHS_MAX]; /* the freeze's n_looks when its round may begin */
+        ShmFreezeMark close_marks[SHM_EPOCHS_MAX]; /* when its round may begin */
         uint32_t turn; /* the close that is looked at first; n_epochs: repair */
 
         bool repairing, repair_again; /* a pass is under way; another one is wanted */
@@ -36,7 +36,7 @@ typedef struct ShmMaintain {
         ShmRepair repair;
 
         uint64_t n_asked, n_given; /* requests to empty all caches, and how many are done */
-        uint64_t asked_looks; /* the freeze's n_looks when the last request is done */
+        ShmFreezeMark asked_mark; /* when the last request is done */
         uint64_t wanted; /* the arena's count of clients' requests when the last of these began */
 
         ShmReach reach; /* for one check at a time: */

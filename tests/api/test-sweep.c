@@ -37,7 +37,10 @@ static unsigned n_turns; /* 1: another process did control work in a rest */
 static int work(void *userdata) {
         const Revoker *revoker = userdata;
 
-        return tslab_epoch_label(revoker->pool, TSLAB_EPOCH_CURRENT, LABEL) == 0 ? 0 : __LINE__;
+        if (tslab_epoch_label(revoker->pool, TSLAB_EPOCH_CURRENT, LABEL) == 0)
+                return 0;
+        tslab_close(revoker->pool); /* nobody has to reap it */
+        return __LINE__;
 }
 
 /* The library calls this one. Its control work may rest with the lock, too. */

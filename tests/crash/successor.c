@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shm/arena/client.h"
+#include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/maintain.h"
@@ -56,14 +57,30 @@ typedef struct Life {
         uint64_t now_usec;
 } Life;
 
+static void forget_stale(ShmArena *arena, ShmRecord *record) {
+        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
+                if (record->notes[i].handle != 0 && !shm_object_live(arena, record->notes[i].handle))
+                        record->notes[i].handle = 0;
+}
+
+/* Notes of revoked objects: the threads saw the revocation, and let the slots go. */
+static void forget_stale_notes(ShmArena *arena) {
+        for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++)
+                forget_stale(arena, shm_arena_record(arena, i));
+}
+
 /* Until it is idle; with `pending`, until it waits for a thread. */
 static void settle(Life *life, bool pending) {
         for (unsigned n = 0; n < STEPS_MAX; n++) {
                 uint64_t next = shm_maintain_step(&life->engine, life->now_usec);
+                bool waits = next > life->now_usec;
 
-                if (next == SHM_MAINTAIN_IDLE || (pending && next > life->now_usec))
+                if (next == SHM_MAINTAIN_IDLE ||
+                    (pending && waits && !shm_freeze_waits_for_time(&life->engine.freeze)))
                         return;
-                life->now_usec = next > life->now_usec ? next : life->now_usec + 1;
+                if (waits)
+                        forget_stale_notes(life->arena);
+                life->now_usec = waits ? next : life->now_usec + 1;
         }
         fail_msg("the engine does not come to an end");
 }
@@ -84,18 +101,10 @@ static void end_client(Life *life) {
                 shm_maintain_repair(&life->engine);
 }
 
-/* Notes of revoked objects: the thread saw the revocation, and let the slot go. */
-static void forget_stale_notes(ShmArena *arena, ShmRecord *record) {
-        for (uint32_t i = 0; i < SHM_NOTES_MAX; i++)
-                if (record->notes[i].handle != 0 && !shm_object_live(arena, record->notes[i].handle))
-                        record->notes[i].handle = 0;
-}
-
 /* Threads that the engine waits for go on. */
 static void go_on(Life *life) {
         settle(life, true);
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(life->arena); i++)
-                forget_stale_notes(life->arena, shm_arena_record(life->arena, i));
+        forget_stale_notes(life->arena);
         if (life->successor->inside != 0)
                 shm_arena_record(life->arena, life->successor->inside)->seq = life->successor->seq;
 }
@@ -137,7 +146,7 @@ unsigned successor_run(Successor *successor, ShmArena *arena, unsigned n_changes
         memset(&life, 0, sizeof(life));
         life.successor = successor;
         life.arena = arena;
-        life.now_usec = 1000000;
+        life.now_usec = shm_monotonic_usec(); /* freezes go by that clock */
         seam.arena = arena;
         seam.word = NULL;
         seam.n_changes = 0;

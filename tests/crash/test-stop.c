@@ -116,7 +116,7 @@ static uint32_t close_epoch(Run *run, ShmFreeze *freeze, uint32_t epoch) {
 
         assert_int_equal(shm_epoch_close(&run->world->arena, epoch, true), 0);
         assert_int_equal(shm_freeze_begin(control, freeze, UINT64_C(1) << epoch), 0);
-        n_left = shm_freeze_step(control, freeze, UINT32_MAX);
+        n_left = shm_freeze_step(control, freeze, UINT32_MAX, UINT64_MAX);
         while (!shm_drain_step(control, &drain, 64))
                 ;
         return n_left;
@@ -163,7 +163,7 @@ static void do_all(Run *run, ShmFreeze *freeze) {
 static void end_closing(Run *run, ShmFreeze *freeze) {
         ShmActor *control = &run->world->control;
 
-        assert_int_equal(shm_freeze_step(control, freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(control, freeze, UINT32_MAX, UINT64_MAX), 0);
         for (uint32_t epoch = 0; epoch < 3; epoch++) {
                 ShmDrain drain = { .epoch = epoch };
                 ShmEpochInfo info;

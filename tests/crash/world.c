@@ -118,7 +118,7 @@ static void prepare_closing(World *w) {
         memset(&freeze, 0, sizeof(freeze));
         assert_int_equal(shm_epoch_close(&w->arena, 0, true), 0);
         (void) shm_freeze_begin(&w->control, &freeze, 1);
-        assert_int_equal(shm_freeze_step(&w->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&w->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_true(shm_drain_step(&w->control, &drain, UINT32_MAX - 64));
         assert_int_equal(drain.n_left, 1);
 }

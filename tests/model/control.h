@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "shm/arena/clock.h"
 #include "shm/cache/cache.h"
 #include "shm/maintain/maintain.h"
 #include "shm/epoch/epoch-open.h"
@@ -34,20 +35,15 @@ static inline void control_init(void) {
         model_own(2, &work, sizeof(work));
 }
 
-static inline void control_look_at_freeze(void) {
-        for (unsigned i = 0; i < 2; i++) /* nobody waits for threads that are pending */
-                (void) shm_freeze_step(world_actor(2), &freeze, 4);
-}
-
 static inline void control_freeze(uint64_t epochs) {
         (void) shm_freeze_begin(world_actor(2), &freeze, epochs);
-        control_look_at_freeze();
+        world_look(&freeze);
 }
 
 /* Records that were left, and freezes that are not over. */
 static inline void control_resume(void) {
         if (shm_freeze_resume(world_actor(2), &freeze))
-                control_look_at_freeze();
+                world_look(&freeze);
 }
 
 static inline void control_repair(void) {
@@ -70,9 +66,13 @@ static inline void control_take_over(void) {
 static inline void control_close(uint32_t id) {
         work.close = (ShmClose){ .id = id };
         control_freeze(UINT64_C(1) << id);
-        shm_close_start(&work.close, 0);
+        shm_close_start(&work.close, shm_monotonic_usec());
         while (work.close.n_rounds == 0)
-                shm_close_step(&work.close, world_actor(2), &freeze, &work.reach, 0);
+                if (shm_close_is_ready(&work.close, true, shm_monotonic_usec()))
+                        shm_close_step(&work.close, world_actor(2), &freeze, &work.reach,
+                                       shm_monotonic_usec());
+                else
+                        world_pass_time(); /* after tags, before guards */
 }
 
 /* In the end */
@@ -119,7 +119,7 @@ static inline void recover_run(ShmMaintain *m, uint64_t *now_usec) {
 static inline void recover_records(ShmActor *control, unsigned dead) {
         static ShmMaintain m;
         ShmRepairCounts counts;
-        uint64_t now_usec = 1;
+        uint64_t now_usec = shm_monotonic_usec();
 
         memset(&m, 0, sizeof(m));
         shm_actor_init_daemon(control, &world_arena);

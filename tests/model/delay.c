@@ -50,6 +50,7 @@ void delay_remove(Delays *delays, unsigned actor) {
         memcpy(stores->at, &stores->value, stores->size);
         memmove(stores, stores + 1, --delays->n[actor] * sizeof(*stores));
         stores[delays->n[actor]] = (Late){};
+        delays->owed[actor] -= delays->owed[actor] > 0;
 }
 
 void delay_show(Delays *delays, unsigned actor) {
@@ -73,11 +74,13 @@ void delay_hide(Delays *delays, unsigned actor) {
 uint64_t delay_hash(const Delays *delays) {
         uint64_t h = 0;
 
-        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++) {
+                h = delays->owed[i] ? table_mix(h + i + 1, delays->owed[i]) : h;
                 for (unsigned k = 0; k < delays->n[i]; k++) {
                         const Late *late = &delays->stores[i][k];
 
                         h = table_mix(table_mix(h + i + 1, (uintptr_t) late->at + late->size), late->value);
                 }
+        }
         return h;
 }

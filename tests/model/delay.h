@@ -4,7 +4,8 @@
  * own actor sees them, others do not yet. A case says which words' stores may wait, and how many at a time.
  * The memory holds the stores that have gone out. Stores of one actor go out in the order in which they were
  * made, each at any time; all of them in front of a locked instruction, a fence or a plain store that may not
- * wait; and all of all actors in front of a membarrier. Stores of a dead actor go out too: its processor
+ * wait; and all of all actors in front of a membarrier, but for those that it leaves out: these go out as time
+ * passes. Stores of a dead actor go out too: its processor
  * lives.
  */
 #include <stdbool.h>
@@ -25,6 +26,7 @@ typedef struct Late {
 typedef struct Delays {
         Late stores[MODEL_ACTORS_MAX][DELAY_MAX];
         unsigned n[MODEL_ACTORS_MAX];
+        unsigned owed[MODEL_ACTORS_MAX]; /* the oldest, which waited when a membarrier left the actor out */
 } Delays;
 
 void delay_forget(void);

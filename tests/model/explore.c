@@ -87,6 +87,7 @@ static Actor *running;
 static void *explorer_sp;
 static Now now;
 static Delays delays; /* saved and put back where the case has any */
+static unsigned left_out; /* actors whose processors membarriers leave out */
 static unsigned late_actors, barrier_actors; /* that made stores that wait; that issued membarriers */
 static Step path[DEPTH_MAX];
 static unsigned depth;
@@ -221,9 +222,23 @@ static bool may_go_on(const Actor *a) {
         return a->state == ACTOR_LIVE && !a->waits;
 }
 
+void model_leave_out(unsigned actor) {
+        left_out |= 1U << actor;
+}
+
 void model_barrier(void) {
         if (running)
                 model_step(NULL, MODEL_BARRIER, 0);
+}
+
+void model_barrier_all(void) {
+        if (running)
+                model_step(NULL, MODEL_BARRIER_ALL, 0);
+}
+
+void model_pass_time(void) {
+        if (running)
+                model_step(NULL, MODEL_TIME, 0);
 }
 
 /*
@@ -248,13 +263,28 @@ static void all_go_out(unsigned i) {
                 go_out(i);
 }
 
+static bool is_barrier(const Actor *a) {
+        return a->kind == MODEL_BARRIER || a->kind == MODEL_BARRIER_ALL || a->kind == MODEL_TIME;
+}
+
+/* The actor i is at a barrier, or time passes for it. Its own processor is never left out. */
+static void barrier_reaches(unsigned i, ModelKind kind, unsigned k) {
+        if (kind == MODEL_TIME)
+                while (delays.owed[k] > 0)
+                        go_out(k);
+        else if (kind == MODEL_BARRIER && k != i && left_out >> k & 1)
+                delays.owed[k] = delays.n[k];
+        else
+                all_go_out(k);
+}
+
 /* Stores that have to go out before the actor makes its step. */
 static void go_out_before(unsigned i) {
         const Actor *a = &now.actors[i];
 
-        if (a->kind == MODEL_BARRIER)
+        if (is_barrier(a))
                 for (unsigned k = 0; k < n_actors; k++)
-                        all_go_out(k);
+                        barrier_reaches(i, a->kind, k);
         else if (may_wait(a) && delays.n[i] == model->late)
                 go_out(i);
         else if (a->kind != MODEL_LOAD && !may_wait(a))
@@ -274,7 +304,7 @@ static bool note_barriers(const Actor *a) {
         unsigned bit = 1U << (a - now.actors);
 
         late_actors |= may_wait(a) ? bit : 0;
-        barrier_actors |= model->late && a->kind == MODEL_BARRIER ? bit : 0;
+        barrier_actors |= model->late && is_barrier(a) ? bit : 0;
         return barriers_matter() && !mattered;
 }
 
@@ -290,7 +320,7 @@ static WeakAccess weak_access(const Actor *a) {
 }
 
 static bool is_sc_fence(const Actor *a) {
-        return !a->address && (a->kind == MODEL_LOCKED || a->kind == MODEL_BARRIER);
+        return !a->address && (a->kind == MODEL_LOCKED || is_barrier(a));
 }
 
 static bool weak_commutes(const Actor *a) {
@@ -304,7 +334,7 @@ static bool weak_commutes(const Actor *a) {
 static void make_fence(const Actor *a) {
         unsigned i = (unsigned) (a - now.actors);
 
-        if (a->kind == MODEL_BARRIER)
+        if (is_barrier(a))
                 weak_barrier(i, n_actors);
         else if (a->kind == MODEL_LOCKED)
                 weak_fence(i, MODEL_SC);
@@ -655,7 +685,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         memory_forget();
         delay_forget();
-        late_actors = barrier_actors = 0;
+        late_actors = barrier_actors = left_out = 0;
         weak_forget();
         some_wait = model_copies = false;
         model_weak = false;

@@ -76,8 +76,14 @@ void model_watch(void *line);
  * in the order in which it made them (see delay.h). Up to eight pieces.
  */
 void model_delay(unsigned actor, const void *base, size_t size);
-/* For actors: a membarrier. All that waits, of all actors, goes out. A step. */
+/* For pre(): membarriers leave out this actor's processor. */
+void model_leave_out(unsigned actor);
+/* For actors: a membarrier. All that waits goes out, of all actors that are not left out. A step. */
 void model_barrier(void);
+/* The same, and none is left out. */
+void model_barrier_all(void);
+/* For actors: so much time passes that stores go out that waited when the last membarrier left them out. A step. */
+void model_pass_time(void);
 /* For actors, in a loop that waits: others go on until one of them has changed the memory. */
 void model_wait(void);
 /* Names an address in print; returns `text`. */

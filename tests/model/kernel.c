@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -98,21 +100,32 @@ int madvise(void *address, size_t size, int advice) {
         return 0;
 }
 
-/* A membarrier that fails is none. It may, where a filter is loaded that refuses it, or memory is short. */
-static int membarrier(void) {
+/*
+ * A membarrier that fails is none. It may, where a filter is loaded that refuses it, or memory is short. The one for
+ * the caller's own process fails then, too.
+ */
+static int membarrier(int command) {
+        bool own = command == MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+
         if (world.n_membarrier_errors == 0) {
-                model_barrier();
+                own &&world_is_own() ? model_barrier_all() : model_barrier();
                 return 0;
         }
         model_step(&world.n_membarrier_errors, MODEL_LOAD, 0);
-        if (world.n_membarrier_errors != UINT32_MAX)
+        if (world.n_membarrier_errors != UINT32_MAX && !own)
                 world.n_membarrier_errors--;
         errno = EPERM;
         return -1;
 }
 
 long syscall(long number, ...) {
-        return number == SYS_membarrier ? membarrier() : 0;
+        va_list arguments;
+        int command;
+
+        va_start(arguments, number);
+        command = va_arg(arguments, int);
+        va_end(arguments);
+        return number == SYS_membarrier ? membarrier(command) : 0;
 }
 
 int sched_yield(void) {
@@ -120,7 +133,7 @@ int sched_yield(void) {
         return 0;
 }
 
-/* Nothing is random, and time stands still: schedules must be the same each time. */
+/* Nothing is random, and time passes only when a case says so: schedules must be the same each time. */
 ssize_t getrandom(void *ret_bytes, size_t size, unsigned flags) {
         (void) flags;
         memset(ret_bytes, 1, size);
@@ -128,7 +141,8 @@ ssize_t getrandom(void *ret_bytes, size_t size, unsigned flags) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec *ret) {
-        (void) clock;
         *ret = (struct timespec){ .tv_sec = 1000000 };
+        if (clock == CLOCK_MONOTONIC)
+                ret->tv_nsec = (long) world.passed_usec * 1000;
         return 0;
 }

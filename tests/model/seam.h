@@ -14,7 +14,9 @@ typedef enum ModelKind {
         MODEL_LOAD,
         MODEL_STORE, /* plain */
         MODEL_LOCKED, /* read-modify-writes and stores of the kernel; a fence, where there is no address */
-        MODEL_BARRIER, /* a membarrier: the buffers of all processors are emptied */
+        MODEL_BARRIER, /* a membarrier: the buffers of processors are emptied, but for those that it leaves out */
+        MODEL_BARRIER_ALL, /* one that leaves out none */
+        MODEL_TIME, /* stores that waited when the last membarrier left their processor out are out by now */
 } ModelKind;
 
 /* As gcc numbers them. */

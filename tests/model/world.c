@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "shm/arena/cache-walk.h"
+#include "shm/arena/clock.h"
 #include "shm/slab/pages.h"
 
 #define UNDER_WAY 1
+#define WORLD_CLIENT 1 /* all actors are threads of one process */
 
 _Alignas(64) World world;
 ShmActor world_actors[1 + MODEL_ACTORS_MAX];
@@ -116,8 +118,9 @@ void world_init(uint32_t n_slabs, uint32_t n_committed, uint32_t n_allowed) {
                 model_watch(&world_arena.header->epochs[i]);
 
         shm_actor_init_daemon(&world_actors[0], &world_arena);
+        world_actors[0].process = 1 + WORLD_CLIENT;
         for (uint32_t i = 1; i <= MODEL_ACTORS_MAX; i++)
-                if (shm_actor_init(&world_actors[i], &world_arena, 1, i) != 0)
+                if (shm_actor_init(&world_actors[i], &world_arena, WORLD_CLIENT, i) != 0)
                         model_fail("cannot get a record");
         while (n_committed > 0) {
                 if (shm_pages_commit(&world_actors[0], n_committed, &n) != 0)
@@ -145,6 +148,43 @@ void world_set_caching(unsigned actor, uint32_t class) {
 
 void world_set_late(unsigned actor) {
         model_delay(actor, world_arena.base, (size_t) (world_arena.slabs - world_arena.base));
+}
+
+bool world_is_own(void) {
+        return world_actors[0].process == 1 + WORLD_CLIENT;
+}
+
+void world_set_other(void) {
+        world_actors[0].process = 2 + WORLD_CLIENT;
+}
+
+void world_leave_out(unsigned actor) {
+        world_set_late(actor);
+        model_leave_out(actor);
+        world_set_other();
+}
+
+void world_pass_time(void) {
+        model_pass_time();
+        world.passed_usec += SHM_STORES_USEC;
+}
+
+void world_fence(void) {
+        uint64_t usec;
+
+        if (!shm_freeze_fence(&world_actors[0], &usec))
+                model_fail("no membarrier");
+        if (usec != 0)
+                world_pass_time();
+}
+
+void world_look(ShmFreeze *freeze) {
+        if (!world_is_own()) {
+                (void) shm_freeze_step(&world_actors[0], freeze, 4, shm_monotonic_usec());
+                world_pass_time();
+        }
+        for (unsigned i = 0; i < 2; i++)
+                (void) shm_freeze_step(&world_actors[0], freeze, 4, shm_monotonic_usec());
 }
 
 void world_set_capacity(uint32_t record, uint32_t class, uint32_t capacity) {

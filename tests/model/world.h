@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "shm/cache/object.h"
+#include "shm/maintain/freeze.h"
 #include "shm/arena/record.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
@@ -43,6 +44,7 @@ typedef struct World {
         uint32_t n_membarrier_errors; /* so many membarriers fail, and are none; UINT32_MAX: all */
         uint32_t unused;
         uint64_t notes[2]; /* for the case */
+        uint64_t passed_usec; /* since the case began, by the clock for waits */
 } World;
 
 extern World world;
@@ -59,8 +61,13 @@ void world_set_capacity(uint32_t record, uint32_t class, uint32_t capacity);
 void world_fill_cache(uint32_t record, uint32_t n, size_t size);
 /* This actor does control work, with record 0. */
 void world_set_control(unsigned actor);
+/* Control is of another process than the threads. */
+void world_set_other(void);
+bool world_is_own(void);
 /* All plain stores of the actor may wait, wherever they go. */
 void world_set_late(unsigned actor);
+/* The same, and control is of another process, whose membarriers leave out the actor's processor. */
+void world_leave_out(unsigned actor);
 /* The next object; returns its index. */
 unsigned world_object(size_t size, uint32_t epoch);
 /* So many at once; returns the index of the first. */
@@ -71,6 +78,12 @@ void world_tidy(void);
 
 /* For actors. */
 ShmActor *world_actor(unsigned actor);
+/* Time passes, so much that control need not wait for stores of before its last membarrier. */
+void world_pass_time(void);
+/* Control's fence, and the time that it takes. */
+void world_fence(void);
+/* Control looks at a freeze that it began, too early and then twice; nobody waits for threads that are pending. */
+void world_look(ShmFreeze *freeze);
 int world_alloc(unsigned actor, size_t size, uint32_t epoch);
 int world_free(unsigned actor, unsigned object);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "shm/arena/clock.h"
 #include "shm/cache/cache.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
@@ -121,12 +122,12 @@ static void drain(ShmActor *control, ShmFreeze *freeze, uint32_t id) {
         assert_int_equal(shm_freeze_begin(control, freeze, UINT64_C(1) << id), 0);
         do {
                 sched_yield();
-                (void) shm_freeze_step(control, freeze, 3);
+                (void) shm_freeze_step(control, freeze, 3, shm_monotonic_usec());
                 walk = (ShmDrain){ .epoch = id };
                 while (!shm_drain_step(control, &walk, 256))
                         ;
         } while (shm_freeze_pending(control, freeze) > 0);
-        while (shm_freeze_step(control, freeze, UINT32_MAX) > 0)
+        while (shm_freeze_step(control, freeze, UINT32_MAX, shm_monotonic_usec()) > 0)
                 sched_yield();
 }
 

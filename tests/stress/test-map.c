@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/arena/clock.h"
 #include "shm/cache/cache.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/drain.h"
@@ -191,7 +192,7 @@ static void step_expire(Worker *w) {
 static void step_control(Worker *w) {
         ShmArena *arena = &w->shared->arena;
         ShmDrain drain = {};
-        ShmFreeze freeze;
+        ShmFreeze freeze = {};
         ShmActor control;
         uint32_t epoch;
 
@@ -199,7 +200,7 @@ static void step_control(Worker *w) {
         CHECK(shm_epoch_next(arena, &drain.epoch) == 0);
         CHECK(shm_epoch_close(arena, drain.epoch, true) == 0);
         CHECK(shm_freeze_begin(&control, &freeze, UINT64_C(1) << drain.epoch) == 0);
-        while (shm_freeze_step(&control, &freeze, UINT32_MAX) > 0)
+        while (shm_freeze_step(&control, &freeze, UINT32_MAX, shm_monotonic_usec()) > 0)
                 sched_yield();
         while (!shm_drain_step(&control, &drain, 4096))
                 ;

@@ -19,7 +19,7 @@
 #include "tests/util/test.h"
 
 #define N_TURNS 300 /* before each, a thread ends */
-#define N_ROUNDS 60
+#define N_ROUNDS 60U
 #define N_SLOW 100
 #define PAGE 4096
 #define TICKS 8000U
@@ -124,7 +124,7 @@ static bool fails_round(uint32_t round) {
         return seen != round && load(&litmus->seen) != round;
 }
 
-static uint32_t play(void) {
+static uint32_t play(uint32_t n_rounds) {
         uint32_t round = 0, n_failed = 0;
 
         stay_on(processors[1]);
@@ -133,7 +133,7 @@ static uint32_t play(void) {
                 while (load(&litmus->n_ended) != turn)
                         usleep(20);
                 usleep(20); /* it has returned, and ends a moment later */
-                for (int i = 0; i < N_ROUNDS; i++)
+                for (uint32_t i = 0; i < n_rounds; i++)
                         n_failed += fails_round(++round);
         }
         store(&litmus->quit, 1);
@@ -149,19 +149,26 @@ static void test_membarrier_own(void **state) {
         barrier = shm_membarrier_own;
         assert_int_equal(shm_membarrier_register(), 0);
         assert_int_equal(pthread_create(&other, NULL, run_reader_here, NULL), 0);
-        assert_int_equal(play(), 0);
+        assert_int_equal(play(N_ROUNDS), 0);
         assert_int_equal(pthread_join(other, &result), 0);
         assert_int_equal((intptr_t) result, 0);
 }
 
 /* The barrier of a freeze. */
+static int membarrier_and_wait(void) {
+        int r = shm_membarrier();
+
+        shm_await_stores();
+        return r;
+}
+
 static void test_membarrier_other_process(void **state) {
         pid_t child;
 
         (void) state;
-        barrier = shm_membarrier;
+        barrier = membarrier_and_wait;
         child = test_child_start(TEST_FORK, run_reader, NULL);
-        assert_int_equal(play(), 0);
+        assert_int_equal(play(N_ROUNDS / 6), 0); /* each takes a millisecond */
         assert_int_equal(test_child_wait(child), 0);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shm/maintain/freeze.h"
 #include "tests/util/test.h"
 
 ShmGeometry test_geometry(void) {
@@ -17,7 +18,9 @@ ShmGeometry test_geometry(void) {
 
 void test_arena_init(TestArena *t, const ShmGeometry *geometry) {
         assert_int_equal(shm_arena_create(&t->arena, geometry, "test"), 0);
+        assert_int_equal(shm_membarrier_register(), 0);
         shm_actor_init_daemon(&t->control, &t->arena);
+        t->control.process = 1; /* its threads are those of client 0 */
         assert_int_equal(shm_actor_init(&t->actor, &t->arena, 0, 1), 0);
         t->actor.mode = SHM_CACHE_OFF; /* tests of caches turn them on */
 }

@@ -33,12 +33,13 @@ static inline void maintain_repair_control(ShmActor *control, ShmRepairCounts *r
 static inline ShmRevoke maintain_revoke(ShmActor *control, uint32_t id) {
         ShmRevoke revoke = {};
         uint32_t budget;
+        uint64_t usec;
 
         if (!shm_epoch_revoking(control->arena, id, &revoke.eras))
                 return revoke;
         while (!shm_revoke_mark(control, &revoke, 64))
                 ;
-        (void) shm_freeze_fence(control->arena);
+        (void) shm_freeze_fence(control, &usec); /* callers have no other processor's thread */
         do
                 budget = 4096;
         while (!shm_revoke_collect(control, &revoke, &maintain_reach, &budget));
@@ -53,5 +54,5 @@ static inline void maintain_finish_left(ShmActor *control) {
         unfinished.n_left = 0;
         if (shm_freeze_resume(control, &unfinished))
                 for (uint32_t i = 0; i < 3; i++)
-                        (void) shm_freeze_step(control, &unfinished, UINT32_MAX);
+                        (void) shm_freeze_step(control, &unfinished, UINT32_MAX, UINT64_MAX);
 }

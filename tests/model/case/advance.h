@@ -47,7 +47,7 @@ static void advance(ShmActor *control) {
 
         (void) shm_epoch_close(&world_arena, 1, true);
         (void) shm_freeze_begin(control, &freeze, 2);
-        (void) shm_freeze_step(control, &freeze, 4);
+        (void) shm_freeze_step(control, &freeze, 4, UINT64_MAX);
         (void) shm_epoch_advance(&world_arena, &number);
 }
 
@@ -68,7 +68,7 @@ static void pre_current_died(void) {
         begin(0);
         (void) shm_epoch_close(&world_arena, 1, true);
         (void) shm_freeze_begin(&world_actors[0], &freeze, 2);
-        (void) shm_freeze_step(&world_actors[0], &freeze, 4);
+        (void) shm_freeze_step(&world_actors[0], &freeze, 4, UINT64_MAX);
         if (shm_object_alloc(&world_actors[1], WORLD_SIZE_2, 0, NULL, &handle, NULL) != 0)
                 model_fail("cannot allocate");
         (void) shm_object_free(&world_actors[1], handle);

@@ -30,6 +30,11 @@ static void pre_late(void) {
         world_set_late(2);
 }
 
+static void pre_left_out(void) {
+        pre();
+        world_leave_out(0);
+}
+
 static void batch_begin(void) {
         world.n_allocs[0] = N_BATCH;
         for (unsigned i = 0; i < N_BATCH; i++)
@@ -109,6 +114,7 @@ static const ModelCase model_cases[] = {
         REVOKE("alloc", pre, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 3),
         REVOKE("alloc-reuse", pre, t_batch_alloc, t_alloc_elsewhere, .preemptions = 2, .full_preemptions = 3),
         REVOKE("alloc-late", pre_late, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 2, .late = 2),
+        REVOKE("alloc-left-out", pre_left_out, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 2, .late = 2),
         REVOKE("fill", pre, t_fill, t_nothing, .deaths = 1, .preemptions = 3),
         REVOKE("fill-reuse", pre, t_fill, t_alloc_elsewhere, .preemptions = 2, .full_preemptions = 3),
         REVOKE("free", pre, t_batch_free, t_nothing, .deaths = 1, .preemptions = 3),

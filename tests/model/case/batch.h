@@ -70,6 +70,17 @@ static void pre_warm_control_late(void) {
         world_set_late(0);
 }
 
+/* Membarriers leave out its processor. */
+static void pre_warm_control_left_out(void) {
+        pre_warm_control();
+        world_leave_out(0);
+}
+
+static void pre_control_left_out(void) {
+        pre_control();
+        world_leave_out(0);
+}
+
 static void pre_control_late(void) {
         pre_control();
         world_set_late(0);
@@ -161,8 +172,7 @@ static void t_alloc_4_1(void) {
 static void t_freeze(void) {
         if (shm_freeze_begin(world_actor(2), &freeze, 1) != 0)
                 model_fail("cannot freeze");
-        for (unsigned i = 0; i < 2; i++) /* pending ones are nobody's to wait for */
-                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+        world_look(&freeze);
 }
 
 /* clang-format off */
@@ -192,6 +202,12 @@ static const ModelCase model_cases[] = {
         { .name = "alloc-freeze-late", .pre = pre_warm_control_late,
           .actors = { t_batch_alloc, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
         { .name = "free-freeze-late", .pre = pre_control_late,
+          .actors = { t_batch_free, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "fill-freeze-left-out", .pre = pre_warm_control_left_out, .actors = { t_fill, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "alloc-freeze-left-out", .pre = pre_warm_control_left_out,
+          .actors = { t_batch_alloc, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "free-freeze-left-out", .pre = pre_control_left_out,
           .actors = { t_batch_free, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
 };
 /* clang-format on */

@@ -73,6 +73,17 @@ static void pre_one_all_late(void) {
         world_set_late(2);
 }
 
+static void pre_one_other_late(void) {
+        pre_one_all_late();
+        world_set_other();
+}
+
+/* Membarriers leave out the owner's processor, and its stores are late. */
+static void pre_one_left_out(void) {
+        pre_one_control();
+        world_leave_out(0);
+}
+
 /* No membarrier is to be had, and the owner fences for itself. */
 static void pre_one_fences(void) {
         pre_one_control();
@@ -111,8 +122,17 @@ static void t_free_alloc(void) {
 static void t_freeze(void) {
         if (shm_freeze_begin(world_actor(2), &freeze, 1) != 0)
                 model_fail("cannot freeze");
-        for (unsigned i = 0; i < 2; i++) /* pending ones are nobody's to wait for */
-                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+        world_look(&freeze);
+}
+
+/* Control is another process's at once, in front of the time at which the owner's stores are seen. */
+static void t_freeze_handed(void) {
+        if (shm_freeze_begin(world_actor(2), &freeze, 1) != 0)
+                model_fail("cannot freeze");
+        freeze = (ShmFreeze){};
+        if (!shm_freeze_resume(world_actor(2), &freeze))
+                model_fail("the freeze is over");
+        world_look(&freeze);
 }
 
 /* Control freezes the owner's record alone, as that of an idle thread. */
@@ -121,15 +141,13 @@ static void t_freeze_one(void) {
 
         if (shm_freeze_begin_some(world_actor(2), &freeze, records) != 0)
                 model_fail("cannot freeze");
-        for (unsigned i = 0; i < 2; i++)
-                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+        world_look(&freeze);
 }
 
 /* Where all records are of threads that fence. */
 static void t_freeze_denied(void) {
         (void) shm_freeze_begin(world_actor(2), &freeze, 1);
-        for (unsigned i = 0; i < 2; i++)
-                (void) shm_freeze_step(world_actor(2), &freeze, 4);
+        world_look(&freeze);
 }
 
 static void t_leave(void) {
@@ -194,6 +212,21 @@ static const ModelCase model_cases[] = {
         { .name = "freeze-free-fences", .pre = pre_one_fences, .actors = { t_free, t_nothing, t_freeze_denied },
           .post = world_check, .deaths = 1, .late = 2 },
         { .name = "freeze-drain-fences", .pre = pre_one_fences, .actors = { t_drain, t_nothing, t_freeze_denied },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-free-other-late", .pre = pre_one_other_late, .actors = { t_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-pop-left-out", .pre = pre_one_left_out, .actors = { t_alloc, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-free-left-out", .pre = pre_one_left_out, .actors = { t_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "freeze-pop-push-left-out", .pre = pre_one_left_out,
+          .actors = { t_alloc_free, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2,
+          .preemptions = 3 },
+        { .name = "handed-free-left-out", .pre = pre_one_left_out, .actors = { t_free, t_nothing, t_freeze_handed },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "handed-pop-left-out", .pre = pre_one_left_out, .actors = { t_alloc, t_nothing, t_freeze_handed },
+          .post = world_check, .deaths = 1, .late = 2 },
+        { .name = "idle-free-left-out", .pre = pre_one_left_out, .actors = { t_free, t_nothing, t_freeze_one },
           .post = world_check, .deaths = 1, .late = 2 },
         { .name = "pop-free-late", .pre = pre_two_late, .actors = { t_alloc, t_free_1 }, .post = world_check,
           .deaths = 1, .late = 3 },

@@ -113,7 +113,7 @@ static void t_freeze(void) {
 static void t_freeze_abandoned(void) {
         (void) shm_epoch_close(&world_arena, 0, true);
         (void) shm_freeze_begin(world_actor(2), &freeze, 1);
-        (void) shm_freeze_step(world_actor(2), &freeze, 1);
+        (void) shm_freeze_step(world_actor(2), &freeze, 1, UINT64_MAX);
         control_freeze(2);
         world.results[2] = 1 + (int32_t) freeze.n_left;
 }

@@ -20,7 +20,7 @@ static void pre(void) {
 
 static void v_finish_left(void) {
         if (shm_freeze_resume(&world_actors[0], &freeze))
-                (void) shm_freeze_step(&world_actors[0], &freeze, 4);
+                (void) shm_freeze_step(&world_actors[0], &freeze, 4, UINT64_MAX);
 }
 
 /* Control died while it finished the record; actor 1 caches, too. */

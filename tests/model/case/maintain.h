@@ -74,7 +74,7 @@ static void go_on(unsigned dead) {
         static ShmMaintain next;
         static ShmActor control;
         ShmRepairCounts counts;
-        uint64_t now_usec = 1;
+        uint64_t now_usec = shm_monotonic_usec();
         ShmMaintain *m = &engine;
 
         if (dead & 4) {

@@ -234,22 +234,17 @@ static struct {
         ShmReach reach;
 } own;
 
-static void fence(void) {
-        if (!shm_freeze_fence(&world_arena))
-                model_fail("no membarrier");
-}
-
 static void revoke(ShmActor *actor) {
         uint32_t budget = UINT32_MAX;
 
         map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
-        fence();
+        world_fence();
         own.revoke = (ShmRevoke){};
         if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
                 model_fail("nothing is revoked");
         while (!shm_revoke_mark(actor, &own.revoke, 1))
                 ;
-        fence(); /* after tags, before guards */
+        world_fence(); /* after tags, before guards */
         while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
                 budget = UINT32_MAX;
 }

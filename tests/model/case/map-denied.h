@@ -1,7 +1,8 @@
 /*
  * A map is changed while epoch 1, which has the values or the index, is revoked, and membarrier fails in the process
- * that does control work. Tags become even, but control gives back no slot of a thread that may not have seen that.
- * Actor 2 is control. It uses a slab that became free for an object of its own, into which nobody else writes.
+ * that does control work, or leaves out the processor of the change. Tags become even, but control gives back no slot
+ * of a thread that may not have seen that. Actor 2 is control. It uses a slab that became free for an object of its
+ * own, into which nobody else writes.
  */
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/calls.h"
@@ -43,6 +44,13 @@ static void pre_index_old(void) {
 static void pre_index_first(void) {
         pre_index();
         world.n_membarrier_errors = 1;
+}
+
+/* Membarriers work, and leave out the processor of actor 0. */
+static void pre_index_left_out(void) {
+        pre_index();
+        world.n_membarrier_errors = 0;
+        world_leave_out(0);
 }
 
 /* All threads fence for themselves. */
@@ -129,6 +137,7 @@ static const ModelCase model_cases[] = {
         DENIED("index-put", pre_index, t_put, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
         DENIED("index-split", pre_index_old, t_put_near, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
         DENIED("index-put-first", pre_index_first, t_put, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
+        DENIED("index-put-left-out", pre_index_left_out, t_put, .deaths = 1, .preemptions = 3),
         DENIED("put-fences", pre_value_fences, t_put_value, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
         DENIED("index-put-fences", pre_index_fences, t_put, .deaths = 1, .preemptions = 2, .full_preemptions = 3),
         DENIED("index-shrink-fences", pre_index_shrink_fences, t_delete, .preemptions = 2, .full_preemptions = 3),

@@ -31,11 +31,6 @@ static bool is_revoked(uint32_t slab) {
         return state >= SLAB_PARTIAL && state <= SLAB_DRAINING && slab_word_epoch(w) == REVOKED;
 }
 
-static void fence(void) {
-        if (!shm_freeze_fence(&world_arena))
-                model_fail("no membarrier");
-}
-
 static uint8_t count_inside(void) {
         uint8_t n = 0;
 
@@ -49,14 +44,14 @@ static void revoke(ShmActor *actor) {
         uint32_t budget = UINT32_MAX;
 
         map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
-        fence();
+        world_fence();
         n_pending = count_inside();
         own.revoke = (ShmRevoke){};
         if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
                 model_fail("nothing is revoked");
         while (!shm_revoke_mark(actor, &own.revoke, 1))
                 ;
-        fence(); /* after tags, before guards */
+        world_fence(); /* after tags, before guards */
         while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
                 budget = UINT32_MAX;
 }

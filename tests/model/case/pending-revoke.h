@@ -61,6 +61,11 @@ static void pre_cached_late(void) {
         make_late();
 }
 
+static void pre_uncached_left_out(void) {
+        pre_uncached();
+        world_leave_out(0);
+}
+
 /* 0: there was no memory. */
 static uint64_t alloc_and_write(void) {
         WorldObject *o = &world.objects[world_allocated(0, 0)];
@@ -137,6 +142,8 @@ static const ModelCase model_cases[] = {
         PENDING("refill", pre_refill, t_publish),
         PENDING("uncached", pre_uncached, t_publish),
         PENDING("uncached-late", pre_uncached_late, t_publish, .preemptions = 2, .full_preemptions = 3, .late = 2),
+        PENDING("uncached-left-out", pre_uncached_left_out, t_publish, .preemptions = 2, .full_preemptions = 3,
+                .late = 2),
         PENDING("uncached-take-back", pre_uncached, t_take_back, .preemptions = 3),
 };
 /* clang-format on */

@@ -101,10 +101,10 @@ static void t_close(void) {
 /* A freeze that began before control knew of the death goes on after the record was repaired; then another. */
 static void t_freeze_repair(void) {
         (void) shm_freeze_begin(world_actor(2), &freeze, 1);
-        (void) shm_freeze_step(world_actor(2), &freeze, 4);
+        (void) shm_freeze_step(world_actor(2), &freeze, 4, UINT64_MAX);
         (void) shm_record_mark_dead(&world_arena, 1);
         control_repair();
-        (void) shm_freeze_step(world_actor(2), &freeze, 4);
+        (void) shm_freeze_step(world_actor(2), &freeze, 4, UINT64_MAX);
         control_freeze(1);
 }
 

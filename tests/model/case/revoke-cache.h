@@ -26,6 +26,11 @@ static void pre_late(void) {
         world_set_late(2);
 }
 
+static void pre_left_out(void) {
+        pre();
+        world_leave_out(0);
+}
+
 static void t_close_revoke(void) {
         if (shm_epoch_revoke(&world_arena, 0, false) != 0)
                 model_fail("cannot revoke");
@@ -107,6 +112,7 @@ static void t_next_control(void) {
 static const ModelCase model_cases[] = {
         REVOKE("pop", pre, t_alloc, t_nothing, .preemptions = 4),
         REVOKE("pop-late", pre_late, t_alloc, t_nothing, .preemptions = 3, .late = 2),
+        REVOKE("pop-left-out", pre_left_out, t_alloc, t_nothing, .preemptions = 3, .late = 2),
         REVOKE("free", pre, t_free, t_nothing, .preemptions = 4),
         REVOKE("pop-free", pre, t_alloc_free, t_nothing, .preemptions = 3),
         REVOKE("pop-free-other", pre, t_alloc, t_free_1, .preemptions = 2, .full_preemptions = 3),

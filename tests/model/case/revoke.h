@@ -40,8 +40,7 @@ static void t_revoke(void) {
                 model_fail("nothing is to be revoked");
         while (!shm_revoke_mark(world_actor(0), &revoke, 64))
                 ;
-        if (!shm_freeze_fence(&world_arena))
-                model_fail("cannot fence");
+        world_fence();
         do
                 budget = 4096;
         while (!shm_revoke_collect(world_actor(0), &revoke, &reach, &budget));

@@ -7,7 +7,7 @@
 
 static void v_freeze(void) {
         (void) shm_freeze_begin(&world_actors[0], &freeze, 1);
-        (void) shm_freeze_step(&world_actors[0], &freeze, 4);
+        (void) shm_freeze_step(&world_actors[0], &freeze, 4, UINT64_MAX);
 }
 
 static void begin(void) {

@@ -212,7 +212,7 @@ static void test_capacity_falls(void **state) {
                 test_alloc(t, 64, SHM_EPOCH_CURRENT);
         assert_int_equal(cache->capacity, SHM_CACHE_MAX);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_MAX), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         test_alloc(t, 64, SHM_EPOCH_CURRENT);
         assert_int_equal(cache->capacity, SHM_CACHE_CAPACITY_START);
         assert_clean(t);
@@ -281,7 +281,7 @@ static void test_freeze_close(void **state) {
         assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 128, 1)), 0);
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_true(shm_drain_step(&t->control, &drain, UINT32_MAX));
         assert_int_equal(drain.n_left, 1);
         assert_int_equal(test_cache(t, t->actor.id, 1, 0)->count, 0);
@@ -304,7 +304,7 @@ static void test_freeze_close_other(void **state) {
         assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, 1)), 0);
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_int_equal(cache->count, SHM_CACHE_CAPACITY_START / 2);
         assert_clean(t);
         shm_cache_leave(&t->actor);
@@ -322,7 +322,7 @@ static void test_free_after_close(void **state) {
                 assert_int_equal(shm_object_free(&t->actor, test_alloc(t, 64, 1)), 0);
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         test_alloc(t, 64, 0);
         assert_int_equal(shm_object_free(&t->actor, live), 0);
         assert_int_equal(test_cache(t, t->actor.id, 1, 0)->count, 0);
@@ -340,7 +340,7 @@ static void test_free_after_close_key_0(void **state) {
         assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
         assert_int_equal(shm_epoch_close(&t->arena, 0, true), 0);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, 1), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         t->arena.lines[slot_id_slab(shm_handle_slot(live))].word.high &= ~SLAB_KEY_MASK;
         test_alloc(t, 64, SHM_EPOCH_CURRENT);
         assert_int_equal(shm_object_free(&t->actor, live), 0);
@@ -356,13 +356,13 @@ static void test_freeze_inside(void **state) {
         cache = test_cache(t, t->actor.id, 1, 0);
         shm_actor_enter(&t->actor);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_MAX), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 1);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 1);
         assert_int_equal(shm_freeze_pending(&t->control, &freeze), 1);
         assert_true(cache->count > 0);
         shm_actor_leave(&t->actor);
         shm_actor_enter(&t->actor); /* the next one began after: it sees the freeze */
         assert_int_equal(shm_freeze_pending(&t->control, &freeze), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_int_equal(cache->count, 0);
         assert_int_equal(cache->held, 0);
         shm_actor_leave(&t->actor);
@@ -381,7 +381,7 @@ static void test_frozen_works(void **state) {
         assert_int_equal(shm_object_free(&t->actor, live), 0);
         assert_int_equal(counter(t, SHM_COUNT_ALLOC_HITS), hits);
         assert_int_equal(test_cache(t, t->actor.id, 0, 0)->count, count);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         test_alloc(t, 64, 0);
         assert_int_equal(counter(t, SHM_COUNT_ALLOC_HITS), hits + 1);
         assert_clean(t);
@@ -396,7 +396,7 @@ static void test_leave_frozen(void **state) {
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 3), 0);
         shm_cache_leave(&t->actor);
         assert_int_equal(shm_record_owner(&t->arena, record).state, SHM_RECORD_LEFT);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_int_equal(shm_record_owner(&t->arena, record).state, SHM_RECORD_UNUSED);
         assert_int_equal(test_cache(t, record, 0, 0)->count, 0);
         assert_clean(t);
@@ -422,7 +422,7 @@ static void test_freeze_taken_up(void **state) {
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 2), 0);
         freeze = (ShmFreeze){};
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_int_equal(test_cache(t, t->actor.id, 2, 0)->count, 0);
         assert_int_equal(t->actor.record->attention & SHM_ATTENTION_FREEZE, 0);
 }
@@ -436,9 +436,9 @@ static void test_freeze_joined(void **state) {
         shm_actor_enter(&t->actor);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 2), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 1);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 1);
         shm_actor_leave(&t->actor);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_int_equal(test_cache(t, t->actor.id, 1, 0)->count, 0);
         assert_int_equal(test_cache(t, t->actor.id, 2, 0)->count, 0);
         assert_clean(t);
@@ -453,7 +453,7 @@ static void test_era_changes(void **state) {
 
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, UINT64_C(1) << 1), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, UINT32_MAX, UINT64_MAX), 0);
         assert_true(shm_drain_step(&t->control, &drain, UINT32_MAX));
         assert_int_equal(shm_epoch_advance(&t->arena, &number), 0);
         new = test_alloc(t, 64, SHM_EPOCH_CURRENT);

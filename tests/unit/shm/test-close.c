@@ -74,7 +74,7 @@ static void close_epoch(TestArena *t, bool revokes) {
 }
 
 static void empty_caches(TestArena *t) {
-        (void) shm_freeze_step(&t->control, &job.freeze, UINT32_MAX);
+        (void) shm_freeze_step(&t->control, &job.freeze, UINT32_MAX, UINT64_MAX);
 }
 
 static void step(TestArena *t) {
@@ -457,10 +457,11 @@ static void round_of(TestArena *t, ShmCloseState *ret, unsigned n) {
 static int without_membarrier(void *userdata) {
         TestArena *t = userdata;
         ShmCloseState s[5];
+        uint64_t usec;
 
         CHECK(refuse_membarrier() == 0);
         CHECK(shm_membarrier() == -EPERM);
-        CHECK(!shm_freeze_fence(&t->arena));
+        CHECK(!shm_freeze_fence(&t->control, &usec));
         round_of(t, s, 2);
         CHECK(s[0] == WALK && s[1] == WAIT);
         CHECK(job.close.unfenced && job.close.n_settled == 0 && job.close.n_walked == 1);
@@ -471,7 +472,7 @@ static int without_membarrier(void *userdata) {
         CHECK(s[0] == EMPTY && s[1] == MARK && s[2] == WALK && s[3] == WAIT);
         /* Its only thread fences for itself from now on. */
         t->actor.record->flags |= SHM_RECORD_FENCES;
-        CHECK(shm_freeze_fence(&t->arena));
+        CHECK(shm_freeze_fence(&t->control, &usec) && usec == 0);
         job.now = job.close.due_usec;
         round_of(t, s, 5);
         CHECK(s[0] == EMPTY && s[1] == MARK && s[2] == COLLECT && s[3] == WALK && s[4] == IDLE);
@@ -494,15 +495,15 @@ static int freeze_without_membarrier(void *userdata) {
 
         CHECK(refuse_membarrier() == 0);
         CHECK(shm_freeze_begin(&t->control, &job.freeze, UINT64_C(1) << ID) == -EPERM);
-        CHECK(shm_freeze_step(&t->control, &job.freeze, UINT32_MAX) == 1);
+        CHECK(shm_freeze_step(&t->control, &job.freeze, UINT32_MAX, UINT64_MAX) == 1);
         CHECK(shm_freeze_left(&t->control, &job.freeze, ID, &n_pending) == 1 && n_pending == 1);
         t->actor.record->flags |= SHM_RECORD_FENCES;
         CHECK(shm_freeze_left(&t->control, &job.freeze, ID, &n_pending) == 1 && n_pending == 0);
         shm_actor_enter(&t->actor);
         CHECK(shm_freeze_begin(&t->control, &job.freeze, UINT64_C(1) << ID) == -EPERM);
-        CHECK(shm_freeze_step(&t->control, &job.freeze, UINT32_MAX) == 1);
+        CHECK(shm_freeze_step(&t->control, &job.freeze, UINT32_MAX, UINT64_MAX) == 1);
         shm_actor_leave(&t->actor);
-        CHECK(shm_freeze_step(&t->control, &job.freeze, UINT32_MAX) == 0);
+        CHECK(shm_freeze_step(&t->control, &job.freeze, UINT32_MAX, UINT64_MAX) == 0);
         CHECK(!(t->actor.record->attention & SHM_ATTENTION_FREEZE));
         return 0;
 }

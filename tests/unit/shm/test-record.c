@@ -175,7 +175,7 @@ static void test_freeze_bit(void **state) {
                 assert_true(is_frozen(t));
                 assert_int_equal(shm_freeze_is_over(&t->arena), !table[s].open);
                 assert_int_equal(freeze.n_left, 1);
-                assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 0);
+                assert_int_equal(shm_freeze_step(&t->control, &freeze, 100, UINT64_MAX), 0);
                 assert_int_equal(is_frozen(t), table[s].frozen);
                 assert_int_equal(shm_record_owner(&t->arena, RECORD).state, table[s].to);
                 assert_true(shm_freeze_is_over(&t->arena));
@@ -190,7 +190,7 @@ static void freeze_inside(TestArena *t) {
         freeze = (ShmFreeze){};
         shm_actor_enter(&t->actor);
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, 2), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 1);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100, UINT64_MAX), 1);
         assert_true(is_frozen(t));
         assert_int_equal(shm_freeze_pending(&t->control, &freeze), 1);
         assert_int_equal(shm_freeze_left(&t->control, &freeze, 1, &n_pending), 1);
@@ -203,7 +203,7 @@ static void freeze_inside(TestArena *t) {
         assert_int_equal(n_pending, 0);
         /* The operation that it is in by now began frozen. */
         shm_actor_enter(&t->actor);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100, UINT64_MAX), 0);
         assert_false(is_frozen(t));
         shm_actor_leave(&t->actor);
 }
@@ -218,6 +218,11 @@ static void test_freeze_inside(void **state) {
         assert_int_equal(t->actor.id, t->arena.n_records - 1);
 }
 
+static void fail_membarrier(const TestArena *t, ShmFreeze *freeze) {
+        freeze->unfenced = true;
+        freeze->seen_usec[t->actor.id] = UINT64_MAX;
+}
+
 /* A membarrier that failed is tried again: threads that stand still after one that works are the maintainer's. */
 static void test_freeze_fenced_again(void **state) {
         static ShmFreeze freeze;
@@ -229,15 +234,15 @@ static void test_freeze_fenced_again(void **state) {
         shm_actor_leave(&t->actor);
         /* This operation may have begun before the thread saw the freeze. */
         shm_actor_enter(&t->actor);
-        freeze.unfenced = true;
+        fail_membarrier(t, &freeze);
         assert_int_equal(shm_freeze_pending(&t->control, &freeze), 1);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 1);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100, UINT64_MAX), 1);
         assert_false(freeze.unfenced);
         assert_true(is_frozen(t));
         shm_actor_leave(&t->actor);
-        freeze.unfenced = true;
+        fail_membarrier(t, &freeze);
         assert_int_equal(shm_freeze_pending(&t->control, &freeze), 1);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100, UINT64_MAX), 0);
         assert_false(is_frozen(t));
 }
 

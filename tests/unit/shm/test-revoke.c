@@ -35,7 +35,7 @@ static int setup(void **state) {
         assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
         freeze = (ShmFreeze){};
         assert_int_equal(shm_freeze_begin(&t->control, &freeze, 2), 0);
-        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &freeze, 100, UINT64_MAX), 0);
         return 0;
 }
 
