@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "proto/cleanup.h"
 
 #define BLOCK_SIZE                                                                                           \
         ((size_t) 1 << 20) /* a block is written once it is as large; a large value makes it larger */
@@ -71,19 +74,41 @@ static CtlExit write_block(DumpFile *file) {
         return CTL_DONE;
 }
 
+/* A file without a name, which a dump that is killed leaves nowhere. Some file systems have none: EOPNOTSUPP. */
+static int open_unnamed(const char *path) {
+        _cleanup_(proto_freep) char *copy = must(strdup(path));
+
+        return open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+}
+
+static int open_temporary(DumpFile *file) {
+        if (asprintf(&file->temporary, "%s.XXXXXX", file->path) < 0)
+                (void) must(file->temporary = NULL);
+        file->fd = mkostemp(file->temporary, O_CLOEXEC); /* with mode 0600 */
+        if (file->fd < 0)
+                free(proto_steal(&file->temporary));
+        return file->fd;
+}
+
+/* A name beside the last one, which rename() takes from an older file in one step. */
+static int name_unnamed(DumpFile *file) {
+        char number[32];
+
+        (void) snprintf(number, sizeof(number), "/proc/self/fd/%d", file->fd);
+        if (asprintf(&file->temporary, "%s.%d", file->path, (int) getpid()) < 0)
+                (void) must(file->temporary = NULL);
+        (void) unlink(file->temporary);
+        return linkat(AT_FDCWD, number, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW);
+}
+
 CtlExit dump_create(DumpFile *file, const char *path) {
         struct timespec now;
         uint64_t now_ms;
 
         file->path = path;
-        if (asprintf(&file->temporary, "%s.XXXXXX", path) < 0)
-                (void) must(file->temporary = NULL);
-        file->fd = mkostemp(file->temporary, O_CLOEXEC); /* with mode 0600 */
-        if (file->fd < 0) {
-                free(file->temporary);
-                file->temporary = NULL;
+        file->fd = open_unnamed(path);
+        if (file->fd < 0 && open_temporary(file) < 0)
                 return complain_write(file, errno);
-        }
         (void) clock_gettime(CLOCK_REALTIME, &now);
         now_ms = (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
         return dump_add(file, &(DumpRecord){ .kind = DUMP_BEGIN, .value_size = sizeof(now_ms) }, NULL,
@@ -134,10 +159,10 @@ CtlExit dump_finish(DumpFile *file) {
         if (r)
                 return r;
         /* A crash of the system leaves the file that was there before, or this one. */
-        if (fsync(file->fd) < 0 || rename(file->temporary, file->path) < 0)
+        if (fsync(file->fd) < 0 || (!file->temporary && name_unnamed(file) < 0) ||
+            rename(file->temporary, file->path) < 0)
                 return complain_write(file, errno);
-        free(file->temporary);
-        file->temporary = NULL;
+        free(proto_steal(&file->temporary));
         return CTL_DONE;
 }
 

@@ -47,7 +47,7 @@ typedef struct DumpMap {
 
 typedef struct DumpFile {
         const char *path;
-        char *temporary; /* the file that is written, until it is whole; NULL: `path` is read */
+        char *temporary; /* the name of the file that is written, where it has one before it is whole */
         int fd;
         uint8_t *block; /* its DumpBlock, and `used` bytes of records */
         size_t room, used, at; /* `at`: of the record that is read next */

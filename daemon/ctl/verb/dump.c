@@ -12,9 +12,41 @@
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
 
-static void print_also(FILE *out, uint64_t n, const char *one, const char *many, const char *what) {
-        if (n)
-                (void) fprintf(out, "; %s %s", format_count(FORMAT_BUFFER, n, one, many), what);
+/* A number that the text has only if there are any: "; 3 keys had a value, which stays". */
+typedef struct Count {
+        const char *name;
+        uint64_t n;
+        const char *one, *many, *what;
+} Count;
+
+static void show_json(const DumpCounts *counts, const Count *more, size_t n_more) {
+        json_object *o = json_new_object();
+
+        json_add_u64(o, "maps", counts->maps);
+        json_add_u64(o, "entries", counts->entries);
+        for (size_t i = 0; i < n_more; i++)
+                json_add_u64(o, more[i].name, more[i].n);
+        output_json(o);
+}
+
+/* `what` is done with entries; `size`: of a file that was written, or "". */
+static void show(const char *what, const char *size, const DumpCounts *counts, const Count *more,
+                 size_t n_more) {
+        FILE *out = output_stream();
+
+        if (arg_json) {
+                show_json(counts, more, n_more);
+                return;
+        }
+        (void) fprintf(out, "%s %s of %s%s", what,
+                       format_count(FORMAT_BUFFER, counts->entries, "entry", "entries"),
+                       format_count(FORMAT_BUFFER, counts->maps, "map", "maps"), size);
+        for (size_t i = 0; i < n_more; i++)
+                if (more[i].n && more[i].what)
+                        (void) fprintf(out, "; %s %s",
+                                       format_count(FORMAT_BUFFER, more[i].n, more[i].one, more[i].many),
+                                       more[i].what);
+        (void) fprintf(out, ".\n");
 }
 
 static const Tslab__MapInfo *find_map(const Tslab__StatsReply *stats, const char *name) {
@@ -39,26 +71,15 @@ static CtlExit dump_one(DumpFile *file, Entries *entries, const Tslab__MapInfo *
 }
 
 static void show_dump(const DumpFile *file, const DumpCounts *counts) {
-        FILE *out = output_stream();
-        json_object *o;
+        const Count more[] = {
+                { "bytes", file->n_bytes, "", "", NULL },
+                { "buckets_left_out", counts->buckets, "bucket", "buckets", "of rate limits left out" },
+                { "damaged", counts->damaged, "damaged entry", "damaged entries", "left out" },
+        };
+        char size[40];
 
-        if (arg_json) {
-                o = json_new_object();
-                json_add_u64(o, "maps", counts->maps);
-                json_add_u64(o, "entries", counts->entries);
-                json_add_u64(o, "bytes", file->n_bytes);
-                json_add_u64(o, "buckets_left_out", counts->buckets);
-                json_add_u64(o, "damaged", counts->damaged);
-                output_json(o);
-                return;
-        }
-        (void) fprintf(out, "Wrote %s of %s, %s",
-                       format_count(FORMAT_BUFFER, counts->entries, "entry", "entries"),
-                       format_count(FORMAT_BUFFER, counts->maps, "map", "maps"),
-                       format_bytes(FORMAT_BUFFER, file->n_bytes));
-        print_also(out, counts->buckets, "bucket", "buckets", "of rate limits left out");
-        print_also(out, counts->damaged, "damaged entry", "damaged entries", "left out");
-        (void) fprintf(out, ".\n");
+        (void) snprintf(size, sizeof(size), ", %s", format_bytes(FORMAT_BUFFER, file->n_bytes));
+        show("Wrote", size, counts, more, sizeof(more) / sizeof(more[0]));
 }
 
 CtlExit verb_dump(char **args, size_t n_args) {
@@ -89,25 +110,13 @@ CtlExit verb_dump(char **args, size_t n_args) {
 }
 
 static void show_load(const DumpCounts *counts) {
-        FILE *out = output_stream();
-        json_object *o;
+        const Count more[] = {
+                { "present", counts->present, "key", "keys", "had a value, which stays" },
+                { "expired", counts->expired, "entry", "entries", "expired since the dump" },
+                { "refused", counts->refused, "", "", NULL }, /* verb_load() complains of them */
+        };
 
-        if (arg_json) {
-                o = json_new_object();
-                json_add_u64(o, "maps", counts->maps);
-                json_add_u64(o, "entries", counts->entries);
-                json_add_u64(o, "present", counts->present);
-                json_add_u64(o, "expired", counts->expired);
-                json_add_u64(o, "refused", counts->refused);
-                output_json(o);
-                return;
-        }
-        (void) fprintf(out, "Loaded %s of %s",
-                       format_count(FORMAT_BUFFER, counts->entries, "entry", "entries"),
-                       format_count(FORMAT_BUFFER, counts->maps, "map", "maps"));
-        print_also(out, counts->present, "key", "keys", "had a value, which stays");
-        print_also(out, counts->expired, "entry", "entries", "expired since the dump");
-        (void) fprintf(out, ".\n");
+        show("Loaded", "", counts, more, sizeof(more) / sizeof(more[0]));
 }
 
 static CtlExit check_names(DumpFile *file, char **names, size_t n_names) {
