@@ -61,7 +61,9 @@ sh('systemctl', 'daemon-reload')
 sh('systemctl', 'restart', UNIT)
 expect(arena() == before, 'the pool has been kept')
 
-# A removal.
+# A removal. tslab-near, which is of the package, is no reason to refuse it.
+sh('systemctl', 'enable', '--now', f'tslab-near@{POOL}.service')
+wait_for(lambda: ctl_json(POOL, 'stats')['clients'] == 2, 'tslab-near is a client')
 client.look()
 code, text = script('prerm', 'remove')
 expect(code == 1 and f'1 processes use pool {POOL}, with 1' in text, f'a removal is refused: {code} {text}')
@@ -88,7 +90,16 @@ expect(arena() == before, 'the pool is kept')
 client.look()
 client.process.kill()
 client.process.wait()
-wait_for(lambda: ctl_json(POOL, 'stats')['clients'] == 0, 'the client is gone')
+wait_for(lambda: ctl_json(POOL, 'stats')['clients'] == 1, 'the client is gone, and tslab-near is there')
 code, text = script('prerm', 'remove')
-expect(code == 0 and f'pool {POOL} ends here, and with it' in text, f'a removal: {text}')
+expect(code == 0 and f'pool {POOL} ends here, and with it' in text, f'a removal beside tslab-near: {text}')
 expect(show(POOL, 'ActiveState') == 'inactive', 'the pool is stopped')
+expect(sh('systemctl', 'is-active', f'tslab-near@{POOL}.service', check=False)[1].strip() == 'inactive', 'and tslab-near')
+
+# A purge leaves nothing, though units of all kinds were enabled.
+sh('systemctl', 'enable', f'tslabd@{POOL}.service', 'tslab-metrics.socket')
+pathlib.Path('/var/lib/tslab').mkdir(exist_ok=True)
+expect(script('postrm', 'purge')[0] == 0, 'a purge')
+left = sh('find', '/etc', '/run/tslab', '/var/lib', '-name', '*tslab*', '-not', '-name', '*.d', check=False)[1].splitlines()
+left = [path for path in left if path.startswith('/') and '/var/lib/systemd' not in path]
+expect(not left, f'left after a purge: {left}')
