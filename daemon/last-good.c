@@ -51,6 +51,8 @@ static void put_options(FILE *file, const Options *options) {
         put_role(file, "TSLAB_READERS", &options->roles.readers);
         if (options->listen)
                 (void) fprintf(file, "TSLAB_LISTEN=%s\n", options->listen);
+        if (options->keep)
+                (void) fprintf(file, "TSLAB_KEEP=%s\n", options->keep);
 }
 
 /* A daemon that is killed in here leaves the old file whole. */

@@ -34,6 +34,7 @@ static const struct option long_options[] = {
         { "threads", required_argument, NULL, OPTION_THREADS },
         { "retain", required_argument, NULL, OPTION_RETAIN },
         { "listen", required_argument, NULL, OPTION_LISTEN },
+        { "keep", required_argument, NULL, OPTION_KEEP },
         { "group", required_argument, NULL, OPTION_GROUP },
         { "mode", required_argument, NULL, OPTION_MODE },
         { "log-level", required_argument, NULL, OPTION_LOG_LEVEL },
@@ -62,6 +63,7 @@ static void print_help(void) {
                     "  --threads=N         threads that may use the pool at once (1024)\n"
                     "  --retain=BYTES      free memory that is kept, with K, M or G (16M)\n"
                     "  --listen=PATH       socket (NAME.sock in the runtime directory)\n"
+                    "  --keep=FILE         file that keeps the maps while the pool is stopped (none)\n"
                     "  --group=GROUP       group of the socket\n"
                     "  --mode=MODE         mode of the socket (0660)\n"
                     "  --operators=LIST    users and @groups that may do everything\n"
@@ -77,8 +79,8 @@ static void print_help(void) {
                     "  --help              show this text\n"
                     "\n"
                     "TSLAB_POOL, TSLAB_SIZE, TSLAB_CLASSES, TSLAB_EPOCHS, TSLAB_THREADS, TSLAB_RETAIN,\n"
-                    "TSLAB_LISTEN, TSLAB_LOG_LEVEL, TSLAB_OPERATORS, TSLAB_WRITERS, TSLAB_READERS and\n"
-                    "TSLAB_OPERATORS_ONLY in the environment mean the same as the options.");
+                    "TSLAB_LISTEN, TSLAB_KEEP, TSLAB_LOG_LEVEL, TSLAB_OPERATORS, TSLAB_WRITERS, TSLAB_READERS\n"
+                    "and TSLAB_OPERATORS_ONLY in the environment mean the same as the options.");
 }
 
 static const char *option_name(int id) {

@@ -23,6 +23,7 @@
 #include "daemon/reload.h"
 #include "daemon/request/dispatch.h"
 #include "daemon/request/stand-in.h"
+#include "daemon/takeover/keep.h"
 #include "daemon/takeover/store.h"
 #include "daemon/takeover/takeover.h"
 #include "daemon/work/pressure.h"
@@ -39,6 +40,7 @@ struct Manager {
         Passed passed;
         Store store;
         ArenaOrigin origin;
+        Keep keep;
 
         Reserve *reserve;
         Maintainer *maintainer;
@@ -56,6 +58,7 @@ struct Manager {
         StandIn *stand_in; /* answers while the loop waits for a page */
         uint64_t n_stood; /* when the status was sent last */
         char status[448];
+        bool serves; /* others than tslabctl, which puts the kept maps into the pool */
         bool told_ready; /* since the start or the last reload */
 };
 
@@ -154,7 +157,7 @@ static void tell_ready(Manager *manager, bool again) {
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
-        if (!manager->told_ready)
+        if (manager->serves && !manager->told_ready)
                 tell_ready(manager, true);
         sessions_tick(&manager->sessions);
         (void) client_resume_rewatch(&manager->clients, 0);
@@ -166,6 +169,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         maintainer_rescan(manager->maintainer); /* a wake may be lost while there is no daemon */
         high_water_scan(manager->high_water);
         store_tick(&manager->store, &manager->clients);
+        keep_tick(&manager->keep);
         update_status(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
@@ -181,6 +185,19 @@ static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_time_relative(source, manager->watchdog_usec / (sent ? 2 : 16));
 }
 
+static void finish_stop(Manager *manager) {
+        (void) passed_send_arena(manager->pool.arena.fd); /* see daemon/takeover/store.h */
+        (void) sd_event_exit(manager->pool.event, 0);
+}
+
+static void on_kept(void *userdata) {
+        Manager *manager = userdata;
+
+        if (manager->serves)
+                finish_stop(manager);
+}
+
+/* Programs are served while the maps are written. A second signal does not wait for that. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Manager *manager = userdata;
 
@@ -189,12 +206,33 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                    strsignal((int) info->ssi_signo), clients_count(&manager->clients),
                    manager->clients.first
                            ? ". They keep the memory that they have mapped. Under systemd, unless this is a "
-                             "restart, the next daemon begins with an empty pool, and they have to open it "
+                             "restart, the next daemon begins with a new pool, and they have to open it "
                              "again; without systemd, --adopt takes the memory from one of them"
                            : "");
         (void) notify_send("STOPPING=1");
-        (void) passed_send_arena(manager->pool.arena.fd); /* see daemon/takeover/store.h */
-        return sd_event_exit(manager->pool.event, 0);
+        if (!manager->serves || !keep_dump(&manager->keep))
+                finish_stop(manager);
+        return 0;
+}
+
+/*
+ * Before anybody is served: a program that found no session would begin another one. A signal to stop ends this; the
+ * pool is not served then.
+ */
+static int load_kept(Manager *manager) {
+        int r;
+
+        manager->keep = (Keep){ .sessions = &manager->sessions, .on_done = on_kept, .userdata = manager };
+        if (keep_load(&manager->keep, manager->origin.taken_up))
+                while (keep_is_busy(&manager->keep)) {
+                        r = sd_event_run(manager->pool.event, UINT64_MAX);
+                        if (r < 0)
+                                return r;
+                        if (sd_event_get_state(manager->pool.event) == SD_EVENT_FINISHED)
+                                return 0;
+                }
+        manager->serves = true;
+        return 0;
 }
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
@@ -365,10 +403,12 @@ int manager_new(Manager **ret_manager, Options *options) {
         }
         if (r == 0)
                 passed_drop_clients(&manager->passed);
+        if (r == 0)
+                r = load_kept(manager);
         /* Listening comes last: from then on connections are served. */
-        if (r == 0)
+        if (r == 0 && manager->serves)
                 r = listener_start(manager->listener);
-        if (r == 0)
+        if (r == 0 && manager->serves)
                 start_stand_in(manager);
         if (r < 0) {
                 (void) manager_free(manager);
@@ -381,11 +421,14 @@ int manager_new(Manager **ret_manager, Options *options) {
 int manager_run(Manager *manager) {
         int r;
 
+        if (!manager->serves)
+                return 0;
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_START }, "pool %s is ready: %llu MiB, at %s",
                    manager->pool.options->pool,
                    (unsigned long long) manager->pool.arena.n_slabs * SHM_SLAB_SIZE >> 20,
                    listener_path(manager->listener));
         pressure_compare_limit(&manager->pool);
+        keep_check(&manager->pool);
         last_good_save(manager->pool.options);
         tell_ready(manager, false);
         update_status(manager);
@@ -398,6 +441,7 @@ int manager_run(Manager *manager) {
 Manager *manager_free(Manager *manager) {
         if (!manager)
                 return NULL;
+        keep_deinit(&manager->keep);
         manager->stand_in = stand_in_free(manager->stand_in);
         manager->listener = listener_free(manager->listener);
         sessions_clear(&manager->sessions);

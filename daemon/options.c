@@ -33,8 +33,9 @@ void options_init(Options *options) {
 
 void options_deinit(Options *options) {
         free(options->listen);
+        free(options->keep);
         free(options->config);
-        options->listen = NULL;
+        options->listen = options->keep = NULL;
         options->config = NULL;
 }
 
@@ -171,6 +172,20 @@ static int set_listen(Options *options, const char *value, char *ret_why) {
         return set_text(&options->listen, value);
 }
 
+static int set_keep(Options *options, const char *value, char *ret_why) {
+        size_t length = strlen(value);
+
+        if (length == 0) {
+                free(options->keep);
+                options->keep = NULL;
+                return 0;
+        }
+        if (value[0] != '/' || value[length - 1] == '/' || length > OPTIONS_KEEP_MAX)
+                return refuse_value(ret_why, value,
+                                    "the file that keeps maps has an absolute path of at most 255 bytes");
+        return set_text(&options->keep, value);
+}
+
 static int set_group(Options *options, const char *value, char *ret_why) {
         const struct group *group = getgrnam(value);
         uint32_t number;
@@ -247,6 +262,8 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
                 return set_retain(options, value, ret_why);
         case OPTION_LISTEN:
                 return set_listen(options, value, ret_why);
+        case OPTION_KEEP:
+                return set_keep(options, value, ret_why);
         case OPTION_GROUP:
                 return set_group(options, value, ret_why);
         case OPTION_MODE:
@@ -276,12 +293,19 @@ static const struct {
         const char *name;
         OptionId id;
 } variables[] = {
-        { "TSLAB_POOL", OPTION_POOL },           { "TSLAB_SIZE", OPTION_SIZE },
-        { "TSLAB_CLASSES", OPTION_CLASSES },     { "TSLAB_EPOCHS", OPTION_EPOCHS },
-        { "TSLAB_THREADS", OPTION_THREADS },     { "TSLAB_RETAIN", OPTION_RETAIN },
-        { "TSLAB_LISTEN", OPTION_LISTEN },       { "TSLAB_LOG_LEVEL", OPTION_LOG_LEVEL },
-        { "TSLAB_READERS", OPTION_READERS },     { "TSLAB_WRITERS", OPTION_WRITERS },
-        { "TSLAB_OPERATORS", OPTION_OPERATORS }, { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
+        { "TSLAB_POOL", OPTION_POOL },
+        { "TSLAB_SIZE", OPTION_SIZE },
+        { "TSLAB_CLASSES", OPTION_CLASSES },
+        { "TSLAB_EPOCHS", OPTION_EPOCHS },
+        { "TSLAB_THREADS", OPTION_THREADS },
+        { "TSLAB_RETAIN", OPTION_RETAIN },
+        { "TSLAB_LISTEN", OPTION_LISTEN },
+        { "TSLAB_KEEP", OPTION_KEEP },
+        { "TSLAB_LOG_LEVEL", OPTION_LOG_LEVEL },
+        { "TSLAB_READERS", OPTION_READERS },
+        { "TSLAB_WRITERS", OPTION_WRITERS },
+        { "TSLAB_OPERATORS", OPTION_OPERATORS },
+        { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
 };
 
 /* Variables of others. Proto, shm and the tests read some that begin with TSLAB_. */

@@ -12,6 +12,7 @@
 #include "shm/arena/arena.h"
 
 #define OPTIONS_WHY_SIZE 256
+#define OPTIONS_KEEP_MAX 255
 
 typedef struct Options Options;
 
@@ -20,6 +21,7 @@ struct Options {
         ShmGeometry geometry;
         uint64_t retain_size;
         char *listen; /* NULL: a path made of the name of the pool */
+        char *keep; /* the file that keeps the maps while there is no pool; NULL: none does */
         gid_t group; /* (gid_t) -1: of the daemon */
         mode_t mode;
         bool operators_only; /* writers may not advance, close, reserve and label */
@@ -41,6 +43,7 @@ typedef enum OptionId {
         OPTION_THREADS,
         OPTION_RETAIN,
         OPTION_LISTEN,
+        OPTION_KEEP,
         OPTION_GROUP,
         OPTION_MODE,
         OPTION_LOG_LEVEL,

@@ -1,10 +1,12 @@
 #include "daemon/reload.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
+#include "proto/cleanup.h"
 #include "proto/notify.h"
 #include "proto/deadline.h"
 
@@ -29,7 +31,7 @@ static void log_kept_settings(const Options *old, const Options *new) {
                 log_kept("the pool's name and its socket");
 }
 
-static void apply_options(Pool *pool, const Options *new) {
+static void apply_options(Pool *pool, Options *new) {
         Options *options = pool->options;
 
         log_kept_settings(options, new);
@@ -38,6 +40,8 @@ static void apply_options(Pool *pool, const Options *new) {
         options->operators_only = new->operators_only;
         options->log_level = new->log_level;
         options->trouble[0] = 0;
+        free(options->keep);
+        options->keep = proto_steal(&new->keep);
         last_good_save(options);
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_RELOAD },
                    "settings were read again: %llu KiB retained, epochs are for %s, the log level is %s; the "

@@ -24,6 +24,7 @@ static const FieldRule length_rules[] = {
         { NULL, "arena_id", PROTO_ARENA_ID_SIZE, PROTO_ARENA_ID_SIZE },
         { NULL, "comm", 0, PROTO_COMM_MAX },
         { NULL, "daemon_version", 0, PROTO_SOFTWARE_MAX },
+        { NULL, "keep_file", 0, PROTO_TEXT_MAX },
         { NULL, "kind", 1, PROTO_KIND_MAX },
         { NULL, "label", 0, PROTO_LABEL_MAX },
         { NULL, "limit_cgroup", 0, PROTO_TEXT_MAX },

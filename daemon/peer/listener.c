@@ -314,6 +314,29 @@ int listener_share(Listener **ret_listener, const Listener *other, Sessions *ses
         return 0;
 }
 
+int listener_new_private(Listener **ret_listener, Sessions *sessions, const char *path) {
+        Listener *listener = malloc(sizeof(*listener));
+        int r;
+
+        if (!listener)
+                return -ENOMEM;
+        *listener = (Listener){
+                .sessions = sessions, .lock_fd = -1, .mark_fd = -1, .fd = -1, .path = strdup(path)
+        };
+        r = listener->path ? proto_listen(path, 0600, &listener->fd) : -ENOMEM;
+        listener->ours = r == 0;
+        if (r == 0)
+                r = make_nonblocking(listener->fd);
+        if (r == 0)
+                r = watch_socket(listener);
+        if (r < 0) {
+                (void) listener_free(listener);
+                return r;
+        }
+        *ret_listener = listener;
+        return 0;
+}
+
 Listener *listener_free(Listener *listener) {
         if (!listener)
                 return NULL;

@@ -13,6 +13,8 @@ int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd);
 int listener_start(Listener *listener);
 /* Another listener of the same socket, for a loop of its own, that of `sessions`. `other` has started. */
 int listener_share(Listener **ret_listener, const Listener *other, Sessions *sessions);
+/* A socket at `path` that only the daemon's user may connect to. 0 or a negative errno. */
+int listener_new_private(Listener **ret_listener, Sessions *sessions, const char *path);
 /* Removes a socket of our own. NULL-safe, returns NULL. */
 Listener *listener_free(Listener *listener);
 

@@ -68,6 +68,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Pool *pool, const ShmStats
         reply->clients = stats->clients;
         reply->threads = stats->threads;
         reply->settings_error = (char *) pool->options->trouble;
+        reply->keep_file = pool->options->keep ?: (char *) "";
         reply->daemon_version = (char *) TSLAB_VERSION;
         reply->daemon_pid = (int32_t) getpid();
         reply->uptime_usec = proto_now_usec() - pool->started_usec;

@@ -8,6 +8,7 @@
  *      once POOL         allocates and frees one object
  *      close POOL        advances, then closes epoch 0
  *      read POOL         opens for reading; then tries to write
+ *      map POOL          opens the map "sessions"
  *      jail POOL         opens, forks; the child changes root and user, then allocates
  *
  * The exit status says whether all was well; the output is for the test.
@@ -24,6 +25,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <tslab.h>
+#include <tslab_map.h>
 #include <unistd.h>
 
 #define SIZE 100
@@ -207,6 +209,16 @@ static int try_to_write(int fd) {
         return 1;
 }
 
+static int open_map(struct tslab *pool) {
+        struct tslab_map *map;
+        int r = tslab_map_open(&map, pool, "sessions", NULL);
+
+        if (r < 0)
+                return fail("map", r);
+        tslab_map_close(map);
+        return 0;
+}
+
 static int read_only(struct tslab *pool) {
         int n = 0, r;
 
@@ -255,6 +267,8 @@ static int run(struct tslab *pool, const char *verb, size_t number) {
                 return once(pool);
         if (!strcmp(verb, "close"))
                 return close_epoch(pool);
+        if (!strcmp(verb, "map"))
+                return open_map(pool);
         if (!strcmp(verb, "read"))
                 return read_only(pool);
         return !strcmp(verb, "jail") ? jail(pool) : 2;

@@ -7,6 +7,7 @@ from host import *
 DEBS = pathlib.Path(sys.argv[1])
 POOL = 'sessions'
 PHP_COUNTS = 'echo Tslab\\Pool::open()->map("counts")->add("n");'
+KEPT = f'/var/lib/tslab/{POOL}.dump'
 LINK = pathlib.Path(f'/etc/systemd/system/sockets.target.wants/tslabd@{POOL}.socket')
 
 
@@ -28,7 +29,7 @@ def follow(page):
 
 def traces():
     """The files of tslab on the file system; Debian's packages leave users in place."""
-    return sh('find', '/etc', '/usr', '/lib', '/run/tslab', '/var/lib/dpkg/info', '-xdev', '-name', '*tslab*',
+    return sh('find', '/etc', '/usr', '/lib', '/run/tslab', '/var/lib/tslab', '/var/lib/dpkg/info', '-xdev', '-name', '*tslab*',
               '-not', '-path', '/usr/bin/tslab-test-client', check=False)[1]
 
 
@@ -76,7 +77,8 @@ client.wait_for('ready')
 expect(held(client) >= 1000, 'a pool by its socket')
 expect('hello from process' in sh('/run/first', env={**os.environ, 'TSLAB_POOL': POOL}), 'the first program')
 expect(php(PHP_COUNTS) == '1', 'PHP uses the pool')
-settings(POOL, '# kept', 'TSLAB_RETAIN=8M')
+settings(POOL, '# kept', 'TSLAB_RETAIN=8M', f'TSLAB_KEEP={KEPT}')
+ctl(POOL, 'put', 'counts', 'alice', 'cart')
 
 # An upgrade: another daemon, the same pool, and clients that did not notice.
 arena, pid = ctl_json(POOL, 'stats')['arena_id'], show(POOL, 'MainPID')
@@ -108,17 +110,36 @@ for ini in pathlib.Path('/etc/php').glob('*/mods-available/tslab-*.ini'):
     ini.unlink()
 sh('systemctl', 'stop', 'tslabd@web.socket', 'tslabd@web.service')
 
+# An upgrade to memory of another format: the old tslabctl wrote the maps before its files were replaced.
+arena = ctl_json(POOL, 'stats')['arena_id']
+sh('sh', '/var/lib/dpkg/info/tslab.prerm', 'upgrade', '0.1.2')
+memory = next(fd for fd in pathlib.Path(f'/proc/{show(POOL, "MainPID")}/fd').iterdir()
+              if os.readlink(fd).startswith('/memfd:'))
+with memory.open('r+b') as file:
+    file.seek(16)    # the hash of the format
+    file.write(bytes(8))
+sh('sh', '/var/lib/dpkg/info/tslab.postinst', 'configure', '0.1.1')
+expect(ctl_json(POOL, 'stats')['arena_id'] != arena, 'memory of another format')
+expect(ctl_json(POOL, 'get', 'counts', 'alice')['value'] == 'cart', 'an upgrade to another format keeps maps')
+expect(php(PHP_COUNTS) == '3', 'and counters')
+
 # A pool that was stopped is not started by an upgrade.
 sh('systemctl', 'stop', f'tslabd@{POOL}.socket', f'tslabd@{POOL}.service')
 dpkg('--install', *DEBS.glob('*.deb'))
 expect(show(POOL, 'ActiveState') == 'inactive', 'an upgrade starts nothing')
 
 sh('systemctl', 'start', f'tslabd@{POOL}.socket', 'tslab-metrics.socket')
-ctl(POOL, 'status')
+expect(ctl_json(POOL, 'get', 'counts', 'alice')['value'] == 'cart', 'a stop keeps maps')
+# Beside tslab-near, which is of the package, too.
+pathlib.Path('/etc/tslab/near').mkdir(exist_ok=True)
+pathlib.Path(f'/etc/tslab/near/{POOL}.conf').write_text('TSLAB_NEAR_SERVER=127.0.0.1:1\nTSLAB_NEAR_PREFIX=page:\n')
+sh('systemctl', 'enable', '--now', f'tslab-near@{POOL}.service')
+wait_for(lambda: ctl_json(POOL, 'stats')['clients'] == 1, 'tslab-near is a client')
 dpkg('--remove', 'php-tslab', 'python3-tslab', 'libtslab-dev', 'tslab', 'libtslab0')
 units = sh('systemctl', 'list-units', '--plain', '--no-legend', '--state=active', 'tslab*').strip()
 expect(all('.slice' in unit.split()[0] for unit in units.splitlines()), f'nothing runs when it is removed: {units}')
 expect(pathlib.Path(f'/etc/tslab/{POOL}.conf').exists(), 'settings stay until a purge')
+expect(pathlib.Path(KEPT).exists(), 'maps stay until a purge, too')
 expect('tslab' not in sh('php', '-m'), 'PHP goes on without the extension')
 dpkg('--purge', 'php-tslab', 'python3-tslab', 'libtslab-dev', 'tslab', 'libtslab0')
 expect(not LINK.is_symlink(), 'no link to a unit is left')

@@ -83,6 +83,7 @@ static void add_hex(json_object *object, const char *name, const ProtobufCBinary
 static void add_daemon(json_object *o, const Tslab__StatsReply *stats) {
         ADD_STRING(o, stats, daemon_version);
         ADD_STRING(o, stats, settings_error);
+        ADD_STRING(o, stats, keep_file);
         ADD_STRING(o, stats, limit_cgroup);
         ADD_STRING(o, stats, page_wait_cause);
         json_add_u64(o, "daemon_pid", (uint64_t) stats->daemon_pid);

@@ -90,6 +90,13 @@ static void print_pool_hints(FILE *out, const Hints *hints) {
                                style_end(STYLE_WARN));
 }
 
+static void print_keep(FILE *out, const Tslab__StatsReply *stats) {
+        _cleanup_(proto_freep) char *clean = must_clean(stats->keep_file ?: "");
+
+        if (*clean)
+                (void) fprintf(out, "      Keep: maps go to %s when the pool stops\n", clean);
+}
+
 static void print_status(FILE *out, const char *path, const Tslab__StatsReply *stats, const Hints *hints) {
         Style style = hints->n_hints ? STYLE_WARN : STYLE_GOOD;
         _cleanup_(proto_freep) char *clean = must_clean(path);
@@ -100,6 +107,7 @@ static void print_status(FILE *out, const char *path, const Tslab__StatsReply *s
                        stats->daemon_version, format_span(FORMAT_BUFFER, stats->uptime_usec));
         print_arena(out, stats);
         print_limit(out, stats);
+        print_keep(out, stats);
         (void) fprintf(out, "   Clients: %s; %u of %u thread records in use\n",
                        format_count(FORMAT_BUFFER, stats->clients, "process", "processes"), stats->threads,
                        stats->n_records > 0 ? stats->n_records - 1 : 0); /* one is the daemon's */

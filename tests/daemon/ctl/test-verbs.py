@@ -351,7 +351,7 @@ class Verbs(Case):
         self.assertRegex(text, r'\n +\[[#+.]{50}\]\n')
         status = self.json('status')
         self.assert_members(status, {**STATS, 'daemon_pid': int, 'daemon_version': str, 'uptime_usec': int,
-                                     'settings_error': str,
+                                     'settings_error': str, 'keep_file': str,
                                      'current_epoch': int, 'hints': list, 'socket': str})
         self.assertEqual(status['daemon_pid'], daemon.process.pid)
         self.assertEqual(status['current_epoch'], 0 | 1 << 8)
