@@ -122,7 +122,7 @@ static int set_classes(Options *options, const char *value, char *ret_why) {
                     (*at && *at != ',') || size > SHM_CLASS_SIZE_MAX)
                         return refuse_value(
                                 ret_why, value,
-                                "size classes are 1 to 16 multiples of 16 from 64 to 4096, rising, "
+                                "size classes are 1 to 32 multiples of 16 from 64 to 4096, rising, "
                                 "with commas between: 64,128,256");
                 g.class_size[g.n_classes++] = (uint32_t) size;
                 if (!*at)

@@ -54,7 +54,7 @@ static int open_socket(Keep *keep) {
  * The signals that stop the daemon stay blocked in tslabctl: systemd sends them to all processes of a service.
  * SIGPIPE, which the daemon ignores, is as usual.
  */
-static int spawn(Keep *keep, char **arguments) {
+static int spawn_ctl(Keep *keep, char **arguments) {
         posix_spawnattr_t attributes;
         sigset_t pipes;
         int r = posix_spawnattr_init(&attributes);
@@ -74,7 +74,7 @@ static int spawn(Keep *keep, char **arguments) {
 
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
-static int watch(Keep *keep) {
+static int watch_ctl(Keep *keep) {
         int fd = (int) syscall(SYS_pidfd_open, keep->pid, 0), r;
 
         if (fd < 0)
@@ -88,18 +88,19 @@ static int watch(Keep *keep) {
         return 0;
 }
 
-static bool start(Keep *keep, const char *verb) {
+static bool start_ctl(Keep *keep, const char *verb) {
         char *socket = NULL;
         int r = open_socket(keep);
 
         if (r == 0)
                 socket = with_suffix("--socket=", listener_path(keep->listener));
         if (r == 0)
-                r = socket ? spawn(keep, (char *[]){ "tslabctl", socket, (char *) verb, keep->file, NULL })
+                r = socket ? spawn_ctl(keep,
+                                       (char *[]){ "tslabctl", socket, (char *) verb, keep->file, NULL })
                            : -ENOMEM;
         free(socket);
         if (r == 0)
-                r = watch(keep);
+                r = watch_ctl(keep);
         keep->since_usec = proto_now_usec();
         if (r == 0)
                 return true;
@@ -160,7 +161,7 @@ bool keep_load(Keep *keep, bool taken_up) {
         if (r == 0 && access(keep->file, F_OK) < 0)
                 r = -errno;
         if (r == 0)
-                return start(keep, "load");
+                return start_ctl(keep, "load");
         if (r != -ENOENT)
                 log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_KEEP }, "pool %s: could not find %s: %s",
                            keep->sessions->pool->options->pool, path, strerror(-r));
@@ -174,7 +175,7 @@ bool keep_dump(Keep *keep) {
         if (!path || keep_is_busy(keep))
                 return false;
         keep->file = strdup(path);
-        return keep->file && start(keep, "dump");
+        return keep->file && start_ctl(keep, "dump");
 }
 
 bool keep_is_busy(const Keep *keep) {

@@ -14,9 +14,9 @@
 
 typedef struct Keep {
         Sessions *sessions;
-        Listener *listener; /* of a socket for tslabctl alone; NULL: tslabctl does not run */
-        sd_event_source *source; /* of the pidfd */
-        char *file; /* that tslabctl writes or loads */
+        Listener *listener; /* for tslabctl alone; NULL: tslabctl does not run */
+        sd_event_source *source; /* the end of tslabctl */
+        char *file; /* the file under way */
         char *loads; /* TSLAB_KEEP= as the load began; NULL: it writes */
         pid_t pid;
         uint64_t since_usec;

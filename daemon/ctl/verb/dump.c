@@ -30,8 +30,8 @@ static void show_json(const DumpCounts *counts, const Count *more, size_t n_more
 }
 
 /* `what` is done with entries; `size`: of a file that was written, or "". */
-static void show(const char *what, const char *size, const DumpCounts *counts, const Count *more,
-                 size_t n_more) {
+static void show_counts(const char *what, const char *size, const DumpCounts *counts, const Count *more,
+                        size_t n_more) {
         FILE *out = output_stream();
 
         if (arg_json) {
@@ -79,7 +79,7 @@ static void show_dump(const DumpFile *file, const DumpCounts *counts) {
         char size[40];
 
         (void) snprintf(size, sizeof(size), ", %s", format_bytes(FORMAT_BUFFER, file->n_bytes));
-        show("Wrote", size, counts, more, sizeof(more) / sizeof(more[0]));
+        show_counts("Wrote", size, counts, more, sizeof(more) / sizeof(more[0]));
 }
 
 CtlExit verb_dump(char **args, size_t n_args) {
@@ -116,7 +116,7 @@ static void show_load(const DumpCounts *counts) {
                 { "refused", counts->refused, "", "", NULL }, /* verb_load() complains of them */
         };
 
-        show("Loaded", "", counts, more, sizeof(more) / sizeof(more[0]));
+        show_counts("Loaded", "", counts, more, sizeof(more) / sizeof(more[0]));
 }
 
 static CtlExit check_names(DumpFile *file, char **names, size_t n_names) {

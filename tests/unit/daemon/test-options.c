@@ -88,6 +88,18 @@ static void test_options_environment(void **state) {
         unsetenv("TSLAB_LISTEN");
 }
 
+static void test_options_keep_is_absolute_or_none(void **state) {
+        Options *options = *state;
+        char why[OPTIONS_WHY_SIZE];
+
+        assert_null(options->keep);
+        assert_int_equal(options_set(options, OPTION_KEEP, "/var/lib/x", why), 0);
+        assert_int_equal(options_set(options, OPTION_KEEP, "x", why), -EINVAL);
+        assert_string_equal(options->keep, "/var/lib/x");
+        assert_int_equal(options_set(options, OPTION_KEEP, "", why), 0);
+        assert_null(options->keep);
+}
+
 #define TEST(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
 
 int main(void) {
@@ -96,6 +108,7 @@ int main(void) {
                 TEST(test_options_set_sizes),
                 TEST(test_options_set_classes),
                 TEST(test_options_environment),
+                TEST(test_options_keep_is_absolute_or_none),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
