@@ -150,11 +150,12 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
 void shm_step(const void *address) {
         ModelKind kind = model_kind;
         unsigned size = model_size;
-        ModelOrder order = model_order;
+        ModelOrder order = model_weaker < 0 ? model_order : (ModelOrder) model_weaker;
 
         model_kind = MODEL_LOAD;
         model_size = 0;
         model_order = MODEL_RLX;
+        model_weaker = -1;
         if (!running) {
                 if (cut_in > 0 && --cut_in == 0)
                         longjmp(cut, 1);

@@ -19,8 +19,8 @@
  * in which all actors have finished or died; bit i of `dead` says that actor i died. It may call any
  * function: all that it changes in the same places is undone.
  *
- * x86's stores that go out late are those that model_delay() names. A case that is `weak` runs under the memory that
- * C11 promises instead: see weak.h.
+ * x86's stores that go out late are those that model_delay() names. A case that is `weak` runs
+ * under the memory that C11 promises, too: see weak.h.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ typedef struct ModelCase {
         unsigned preemptions; /* at most so many; 0: no bound */
         unsigned full_preemptions; /* the same with TSLAB_TEST_FULL=1 */
         bool full_only; /* too large for every run */
-        bool weak;
+        bool weak; /* also under a weak memory: see weak.h */
         bool variants; /* pre() calls model_cut(): run once for each place where it can */
         unsigned
                 late; /* so many stores of each actor, of those that model_delay() names, may wait; at most 4 */

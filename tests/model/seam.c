@@ -6,6 +6,7 @@
 ModelKind model_kind;
 unsigned model_size;
 ModelOrder model_order;
+int model_weaker = -1;
 bool model_stored_nothing, model_weak;
 bool model_copies;
 
@@ -23,8 +24,10 @@ void model_copy(void *to, const void *from, size_t size) {
 
         while (size > 0) {
                 uint64_t word = 0;
-                unsigned n = size >= 8 ? 8 : size >= 4 ? 4 : (unsigned) size;
+                unsigned n = size >= 8 ? 8 : size >= 4 ? 4 : 1;
 
+                while (((uintptr_t) f | (uintptr_t) t) % n != 0)
+                        n = n == 8 ? 4 : 1;
                 model_access(f, MODEL_LOAD, n, MODEL_RLX);
                 memcpy(&word, f, n);
                 model_access(t, MODEL_STORE, n, MODEL_RLX);

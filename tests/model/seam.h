@@ -32,6 +32,8 @@ typedef enum ModelOrder {
 extern ModelKind model_kind;
 extern unsigned model_size; /* in bytes */
 extern ModelOrder model_order;
+/* For faults: the next access has this order instead. */
+extern int model_weaker;
 /* For the accessor, after the step: a compare-and-set found another value, and has stored nothing. */
 extern bool model_stored_nothing;
 /* The case runs under a weak memory. */
@@ -143,3 +145,20 @@ extern bool model_copies;
                 model_stored_nothing = !model_done_;                                                         \
                 model_done_;                                                                                 \
         })
+
+/* For faults: accesses of weaker orders than any that the core makes. */
+#define MODEL_WEAKER(order, ...) (model_weaker = (order), __VA_ARGS__)
+#define shm_cas_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_cas_acqrel(__VA_ARGS__))
+#define shm_cas_acq(...) MODEL_WEAKER(MODEL_ACQ, shm_cas_acqrel(__VA_ARGS__))
+#define shm_cas_rel(...) MODEL_WEAKER(MODEL_REL, shm_cas_acqrel(__VA_ARGS__))
+#define shm_pair_cas_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_pair_cas_acqrel(__VA_ARGS__))
+#define shm_pair_cas_acq(...) MODEL_WEAKER(MODEL_ACQ, shm_pair_cas_acqrel(__VA_ARGS__))
+#define shm_pair_cas_rel(...) MODEL_WEAKER(MODEL_REL, shm_pair_cas_acqrel(__VA_ARGS__))
+#define shm_xchg_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_xchg_acqrel(__VA_ARGS__))
+#define shm_xchg_acq(...) MODEL_WEAKER(MODEL_ACQ, shm_xchg_acqrel(__VA_ARGS__))
+#define shm_xchg_rel(...) MODEL_WEAKER(MODEL_REL, shm_xchg_acqrel(__VA_ARGS__))
+#define shm_or_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_or_sc(__VA_ARGS__))
+#define shm_or_acqrel(...) MODEL_WEAKER(MODEL_ACQREL, shm_or_sc(__VA_ARGS__))
+#define shm_and_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_and_sc(__VA_ARGS__))
+#define shm_and_acqrel(...) MODEL_WEAKER(MODEL_ACQREL, shm_and_sc(__VA_ARGS__))
+#define shm_sub_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_sub_acqrel(__VA_ARGS__))

@@ -10,7 +10,7 @@
 #include "tests/model/table.h"
 
 #define LOCATIONS_MAX 64
-#define STORES_MAX 16
+#define STORES_MAX 24
 #define WORDS_MAX 4 /* locations of an access */
 #define HALF 4U /* the smallest location */
 #define NONE UINT8_MAX
@@ -49,7 +49,10 @@ static unsigned n_locations;
 
 /* Saved and put back by the search. */
 static Known known[MODEL_ACTORS_MAX];
+static View released_at[MODEL_ACTORS_MAX]
+                       [LOCATIONS_MAX]; /* by the actor's last release store of a location */
 static View fences; /* the last sc fence knew this */
+static View sc_stores; /* the newest sc stores */
 static uint8_t n_stores[LOCATIONS_MAX];
 static Store stores[LOCATIONS_MAX][STORES_MAX];
 
@@ -95,7 +98,9 @@ void weak_reset(void) {
                         add_location(i + 1, HALF);
         }
         memset(known, 0, sizeof(known));
+        memset(released_at, 0, sizeof(released_at));
         memset(&fences, 0, sizeof(fences));
+        memset(&sc_stores, 0, sizeof(sc_stores));
         for (unsigned l = 0; l < n_locations; l++) {
                 n_stores[l] = 1;
                 stores[l][0] = (Store){};
@@ -166,8 +171,11 @@ static void move(unsigned l, unsigned from, int by) {
                 known[i].now.at[l] = moved(known[i].now.at[l], from, by);
                 known[i].acquired.at[l] = moved(known[i].acquired.at[l], from, by);
                 known[i].released.at[l] = moved(known[i].released.at[l], from, by);
+                for (unsigned k = 0; k < n_locations; k++)
+                        released_at[i][k].at[l] = moved(released_at[i][k].at[l], from, by);
         }
         fences.at[l] = moved(fences.at[l], from, by);
+        sc_stores.at[l] = moved(sc_stores.at[l], from, by);
         for (unsigned k = 0; k < n_locations; k++)
                 for (Store *s = stores[k]; s < stores[k] + n_stores[k]; s++) {
                         s->view.at[l] = moved(s->view.at[l], from, by);
@@ -179,11 +187,20 @@ static void move(unsigned l, unsigned from, int by) {
 /*
  * Accesses
  */
+/* The first place of a list that the access may read, or stand behind. */
+static unsigned first_of(unsigned actor, const WeakAccess *a, unsigned l) {
+        unsigned first = known[actor].now.at[l];
+
+        if (a->reads && a->order == MODEL_SC && first < sc_stores.at[l])
+                return sc_stores.at[l];
+        return !a->reads && a->size < HALF ? n_stores[l] - 1U : first;
+}
+
 /* The places that a choice stands for: of the stores to read, or those to be taken. */
 static void decode(unsigned actor, const WeakAccess *a, unsigned choice, const unsigned *ls, unsigned n,
                    unsigned *ret) {
         for (unsigned i = 0; i < n; i++) {
-                unsigned first = known[actor].now.at[ls[i]], ways = n_stores[ls[i]] - first;
+                unsigned first = first_of(actor, a, ls[i]), ways = n_stores[ls[i]] - first;
 
                 ret[i] = first + choice % ways + (a->reads ? 0 : 1);
                 choice /= ways;
@@ -194,7 +211,7 @@ unsigned weak_n_choices(unsigned actor, const WeakAccess *a) {
         unsigned ls[WORDS_MAX], n = find(a, ls), ways = 1;
 
         for (unsigned i = 0; i < n; i++)
-                ways *= n_stores[ls[i]] - known[actor].now.at[ls[i]];
+                ways *= n_stores[ls[i]] - first_of(actor, a, ls[i]);
         return ways;
 }
 
@@ -228,8 +245,6 @@ static bool is_taken(unsigned l, unsigned at) {
 bool weak_show(unsigned actor, const WeakAccess *a, unsigned choice) {
         unsigned ls[WORDS_MAX], n = find(a, ls), at[WORDS_MAX];
 
-        if (n > 0 && a->size < HALF)
-                model_fail("%u bytes: a weak memory has no such location", a->size);
         decode(actor, a, choice, ls, n, at);
         for (unsigned i = 0; i < n && !a->reads; i++)
                 if (is_taken(ls[i], at[i]))
@@ -295,10 +310,15 @@ bool weak_end(unsigned actor, const WeakAccess *a, unsigned choice, bool stored)
         for (unsigned i = 0; i < n; i++) {
                 if (a->reads)
                         join(&view, &stores[ls[i]][at[i] - 1].view);
+                join(&view, &released_at[actor][ls[i]]);
                 view.at[ls[i]] = (uint8_t) at[i];
+                if (a->order == MODEL_SC)
+                        sc_stores.at[ls[i]] = (uint8_t) at[i];
         }
         for (unsigned i = 0; i < n; i++) {
                 stores[ls[i]][at[i]].view = view;
+                if (release)
+                        released_at[actor][ls[i]] = k->now;
                 for (unsigned j = 0; j < n; j++)
                         if (j != i)
                                 stores[ls[i]][at[i]].mates[place(ls[j])] = (uint8_t) at[j];
@@ -367,7 +387,10 @@ bool weak_has_news(unsigned actor) {
  */
 void weak_save(void) {
         memory_save(known, sizeof(known));
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                memory_save(released_at[i], n_locations * sizeof(View));
         memory_save(&fences, sizeof(fences));
+        memory_save(&sc_stores, sizeof(sc_stores));
         memory_save(n_stores, sizeof(n_stores));
         for (unsigned l = 0; l < n_locations; l++)
                 memory_save(stores[l], n_stores[l] * sizeof(Store));
@@ -377,7 +400,9 @@ uint64_t weak_hash(void) {
         uint64_t h =
                 table_hash(table_hash(1, (const uint8_t *) known, sizeof(known)), fences.at, sizeof(fences));
 
-        h = table_hash(h, n_stores, n_locations);
+        h = table_hash(table_hash(h, sc_stores.at, sizeof(sc_stores)), n_stores, n_locations);
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX; i++)
+                h = table_hash(h, released_at[i][0].at, n_locations * sizeof(View));
         for (unsigned l = 0; l < n_locations; l++)
                 h = table_hash(h, (const uint8_t *) stores[l], n_stores[l] * sizeof(Store));
         return h;

@@ -7,7 +7,8 @@
  *     load        reads any store that is not older than the view, which then is of that store
  *     acquire     and the view becomes as new as what the store released
  *     store       comes anywhere behind the view's place in the list
- *     release     and takes the view with it
+ *     release     and takes the view with it; so do the actor's later stores to the same location (as RC11 has it, and
+ *                 processors do; C++20 does not)
  *     read-modify-write   comes right behind the store that it read, and hands on what that one released; nothing
  *                 comes between the two later
  *     fences      release: for relaxed stores after it; acquire: for relaxed loads before it; sc: both, and each
@@ -16,8 +17,9 @@
  *
  * What it does not have: load buffering, which hardware may do where two relaxed accesses do not depend on each other,
  * and no code here relies on either way; orders by dependency, which all processors keep but C11 does not; more for an
- * sc access than acquire and release, which is less than C11 has. A load that spans locations, as one of 8 bytes over
- * two tags, reads each by itself, but no half of what was stored at once.
+ * sc access than that an sc load reads nothing older than an sc store that was made before, which is less than C11 has.
+ * A load that spans locations, as one of 8 bytes over two tags, reads each by itself, but no half of what was stored at
+ * once. A store of less than 4 bytes comes last.
  *
  * Locations are words of 4 or 8 bytes that two actors touch and one changes. Which these are is learned as the
  * search goes: see explore.c. All else has one value, as without this.

@@ -221,7 +221,7 @@ static void post_eras(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "current", .pre = pre_current, .actors = { t_alloc, t_nothing, t_advance }, .post = post_told,
-          .deaths = 1, .preemptions = 3 },
+          .deaths = 1, .preemptions = 3, .weak = true },
         { .name = "current-late", .pre = pre_current_late, .actors = { t_alloc, t_nothing, t_advance },
           .post = post_told, .deaths = 1, .preemptions = 2, .late = 2 },
         { .name = "current-two", .pre = pre_current, .actors = { t_alloc, t_alloc_1, t_advance }, .post = post_told,

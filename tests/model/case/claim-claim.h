@@ -53,11 +53,11 @@ static void post_two(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        { .name = "two-free", .pre = pre_two_free, .actors = { t0, t1 }, .post = post_two, .deaths = 1 },
-        { .name = "one-free", .pre = pre_one_free, .actors = { t0, t1 }, .post = post_one, .deaths = 1 },
-        { .name = "one-slab", .pre = pre_one_slab, .actors = { t0, t1 }, .post = post_two, .deaths = 1 },
+        { .name = "two-free", .pre = pre_two_free, .actors = { t0, t1 }, .post = post_two, .deaths = 1, .weak = true },
+        { .name = "one-free", .pre = pre_one_free, .actors = { t0, t1 }, .post = post_one, .deaths = 1, .weak = true },
+        { .name = "one-slab", .pre = pre_one_slab, .actors = { t0, t1 }, .post = post_two, .deaths = 1, .weak = true },
         { .name = "one-slab-two-classes", .pre = pre_one_slab, .actors = { t0, t1_other_class },
-          .post = post_one, .deaths = 1 },
+          .post = post_one, .deaths = 1, .weak = true },
         { .name = "three-for-two", .pre = pre_two_free, .actors = { t0, t1, t2 }, .post = post_two,
           .deaths = 1 },
 };

@@ -48,6 +48,7 @@ static void pre(void) {
 ACTOR(mp_w_rlx, shm_store_rlx(X, 1); shm_store_rlx(Y, 1))
 ACTOR(mp_w_rel, shm_store_rlx(X, 1); shm_store_rel(Y, 1))
 ACTOR(mp_w_fence, shm_store_rlx(X, 1); shm_fence_rel(); shm_store_rlx(Y, 1))
+ACTOR(mp_w_rel_again, shm_store_rlx(X, 1); shm_store_rel(Y, 2); shm_store_rlx(Y, 1))
 ACTOR(mp_w_rmw, shm_store_rlx(X, 1); (void) shm_xchg_acqrel(Y, 1))
 ACTOR(mp_w_rel_first, shm_store_rel(X, 1); shm_store_rlx(Y, 1))
 ACTOR(mp_r_rlx, R(0) = shm_load_rlx(Y); R(1) = shm_load_rlx(X))
@@ -74,6 +75,9 @@ ACTOR(sb_rmw_0, (void) shm_xchg_acqrel(X, 1); R(0) = shm_load_acq(Y))
 ACTOR(sb_rmw_1, (void) shm_xchg_acqrel(Y, 1); R(1) = shm_load_acq(X))
 ACTOR(sb_after_rmw_0, (void) shm_xchg_acqrel(X, 1); shm_fence_after_rmw(); R(0) = shm_load_acq(Y))
 ACTOR(sb_after_rmw_1, (void) shm_xchg_acqrel(Y, 1); shm_fence_after_rmw(); R(1) = shm_load_acq(X))
+ACTOR(sb_sc_0, (void) shm_or_sc(X, 1); R(0) = shm_load_sc(Y))
+ACTOR(sb_sc_1, (void) shm_or_sc(Y, 1); R(1) = shm_load_sc(X))
+ACTOR(sb_sc_acq_1, (void) shm_or_sc(Y, 1); R(1) = shm_load_acq(X))
 ACTOR(sb_barrier_1, shm_store_rlx(Y, 1); model_barrier(); R(1) = shm_load_rlx(X))
 POST(sb, R(0) == 0 && R(1) == 0)
 
@@ -172,6 +176,7 @@ static const struct Litmus {
         { "MP+rmw+acq", { mp_w_rmw, mp_r_acq }, mp, false },
         { "MP+rel-first+acq", { mp_w_rel_first, mp_r_acq }, mp, true },
         { "MP+rel+acq-last", { mp_w_rel, mp_r_acq_last }, mp, true },
+        { "MP+rel-rlx+acq", { mp_w_rel_again, mp_r_acq }, mp, false },
         { "MP+rel+acq-rmw", { mp_w_rel, mp_r_rmw }, mp, false },
         { "MP+rel+rlx-rmw", { mp_w_rel, mp_r_rmw_rlx }, mp, true },
         { "MP+rlx+barrier", { mp_w_rlx, mp_r_barrier }, mp, false },
@@ -185,6 +190,8 @@ static const struct Litmus {
         { "SB+rmw+rmw", { sb_rmw_0, sb_rmw_1 }, sb, true },
         { "SB+fence+rmw", { sb_fence_0, sb_rmw_1 }, sb, true },
         { "SB+after-rmw+after-rmw", { sb_after_rmw_0, sb_after_rmw_1 }, sb, false },
+        { "SB+sc+sc", { sb_sc_0, sb_sc_1 }, sb, false },
+        { "SB+sc+sc-acq", { sb_sc_0, sb_sc_acq_1 }, sb, true },
         { "SB+rlx+barrier", { sb_0, sb_barrier_1 }, sb, false },
         { "LB", { lb_0, lb_1 }, lb, false },
         { "WRC", { wrc_0, wrc_1_rlx, wrc_2_rlx }, wrc, true },
