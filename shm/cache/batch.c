@@ -12,7 +12,7 @@
  *      revocation may give the slots back, and the tags be those of other threads' objects.
  *   2. CLAIM names the slots of a run, all of one slab. It stands from before the first of their tags becomes even
  *      until they are in the cache, or free in the slab. It does not say which of them were freed, and need not: a slot
- *      that is taken, has an even tag, and is in no cache, is lost.
+ *      that is taken, has an even tag, and is in no cache, is lost. A run of one is freed as any single object is.
  *   3. An operation serves few enough objects that a maintainer that finds it under way soon finds it over.
  *   4. Words that name objects are stored, and bytes are copied, while the slots are in the cache, which no other
  *      thread changes. So the bytes need no guard: a revocation gives back no slot that is in a cache. The words name
@@ -302,6 +302,12 @@ static uint32_t batch_free_some(ShmActor *actor, const uint64_t *handles, size_t
         return batch_free_run(actor, &run, cache, handles);
 }
 
+/* Whether the first handle is a run of its own: freeing it as a single object takes one intent. */
+static bool batch_is_single(const ShmActor *actor, const uint64_t *handles, size_t n) {
+        return n == 1 || (uint32_t) (handles[0] ^ actor->handle_bits) / SHM_SLOTS_MAX !=
+                                 (uint32_t) (handles[1] ^ actor->handle_bits) / SHM_SLOTS_MAX;
+}
+
 size_t shm_batch_free(ShmActor *actor, const uint64_t *handles, size_t n) {
         size_t done = 0;
         uint32_t k = 1;
@@ -309,7 +315,10 @@ size_t shm_batch_free(ShmActor *actor, const uint64_t *handles, size_t n) {
         n = n < OPERATION_MAX ? n : OPERATION_MAX;
         shm_actor_enter(actor);
         for (bool usual = batch_is_usual(actor); usual && done < n && k > 0; done += k)
-                k = batch_free_some(actor, handles + done, n - done);
+                if (batch_is_single(actor, handles + done, n - done))
+                        k = shm_cache_free_one(actor, handles[done] ^ actor->handle_bits) == 0;
+                else
+                        k = batch_free_some(actor, handles + done, n - done);
         shm_actor_leave(actor);
         return done;
 }

@@ -120,23 +120,19 @@ shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
 }
 
 /*
- * shm_object_free(), if the cache has room. SHM_CACHE_E_MISS if it has none, or if anything else is unusual: then the
- * caller must leave the operation.
+ * Frees the object if the cache has room, inside an operation whose epochs are as copied. SHM_CACHE_E_MISS if it has
+ * none, or if anything else is unusual.
  *
  * `bits` are tag and slot id: the handle ^ handle_bits. If the handle has another version than ours, the id exceeds
  * n_slots_ever.
  */
-shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
+shm_inline int shm_cache_free_one(ShmActor *actor, uint64_t bits) {
         ShmRecord *record = actor->record;
         uint32_t id = (uint32_t) bits, tag = (uint32_t) (bits >> 32), n;
         uint64_t state;
         ShmCache *cache;
 
-        shm_record_enter(record);
-        /* ORDER: acq, pairs with shm_freeze_begin(); if it is as last seen, caches are ours, and epochs as copied.
-           ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
-        if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention) ||
-                         id >= actor->n_slots_ever || !(tag & 1)))
+        if (shm_unlikely(id >= actor->n_slots_ever || !(tag & 1)))
                 return SHM_CACHE_E_MISS;
         /* ORDER: acq, pairs with shm_slab_claim(); class and epoch are the object's while it lives. */
         state = shm_load_acq(&actor->lines[id / SHM_SLOTS_MAX].word.high);
@@ -164,6 +160,21 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
         /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before the intent is cleared. */
         shm_store_rel(&record->intent_what, 0);
         actor->freed_next = bits + (UINT64_C(2) << 32);
-        shm_record_leave(record);
         return 0;
+}
+
+/* shm_object_free() by shm_cache_free_one(). If it misses, the caller must leave the operation. */
+shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
+        ShmRecord *record = actor->record;
+        int r;
+
+        shm_record_enter(record);
+        /* ORDER: acq, pairs with shm_freeze_begin(); if it is as last seen, caches are ours, and epochs as copied.
+           ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
+        if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention)))
+                return SHM_CACHE_E_MISS;
+        r = shm_cache_free_one(actor, bits);
+        if (shm_likely(r == 0))
+                shm_record_leave(record);
+        return r;
 }
