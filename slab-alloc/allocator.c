@@ -2,6 +2,7 @@
 #include "slab-alloc/state.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +28,31 @@ static AllocatorState *state_free(AllocatorState *state) {
         return NULL;
 }
 
+/* A number of bytes, or with K, M or G, from the environment. False, and a line on stderr: it is none. */
+static bool read_bytes(const char *name, uint64_t *bytes) {
+        const char *text = secure_getenv(name), *units = "KMG", *unit;
+        unsigned long long n;
+        unsigned shift = 0;
+        char *end;
+
+        if (!text)
+                return true;
+        errno = 0;
+        n = strtoull(text, &end, 10);
+        if (*end != '\0' && (unit = strchr(units, *end)) && *++end == '\0')
+                shift = 10 * (unsigned) (unit - units + 1);
+        if (text[0] < '0' || text[0] > '9' || errno || *end != '\0' || n > UINT64_MAX >> shift) {
+                (void) fprintf(stderr, "slab_alloc: $%s is '%s': it takes a number of bytes, as 512M\n", name,
+                               text);
+                errno = EINVAL;
+                return false;
+        }
+        *bytes = (uint64_t) n << shift;
+        return true;
+}
+
 static AllocatorState *state_new(void) {
-        const struct tslab_options options = {
+        struct tslab_options options = {
                 .size = sizeof(options),
                 .arena_bytes = ARENA_BYTES,
                 .retain_bytes = RETAIN_BYTES,
@@ -37,12 +61,18 @@ static AllocatorState *state_new(void) {
                 .classes = ALLOCATOR_CLASSES,
         };
         AllocatorState *state = aligned_alloc(_Alignof(AllocatorState), sizeof(*state));
+        int r;
 
         if (!state)
                 return NULL;
         memset(state, 0, sizeof(*state));
-        if (tslab_create(&state->pool, &options) < 0 ||
-            tslab_epoch_reserve(state->pool, "0, stable", &state->stable) < 0 ||
+        if (!read_bytes("TSLAB_SIZE", &options.arena_bytes) ||
+            !read_bytes("TSLAB_RETAIN", &options.retain_bytes))
+                return state_free(state);
+        r = tslab_create(&state->pool, &options);
+        if (r == -EINVAL)
+                (void) fprintf(stderr, "slab_alloc: $TSLAB_SIZE is not a multiple of 4K from 4K to 64G\n");
+        if (r < 0 || tslab_epoch_reserve(state->pool, "0, stable", &state->stable) < 0 ||
             (state->stable & 0xff) != ALLOCATOR_STABLE)
                 return state_free(state);
         return state;

@@ -16,6 +16,10 @@
  * several in a process. Epochs are numbers from 0 to 15, all open at first, 0 the current one; sizes are
  * bytes, up to 768. Objects are aligned to 16 and not zeroed.
  *
+ * $TSLAB_SIZE is the room of each allocator, from 4K to 64G (2G), and $TSLAB_RETAIN how much free memory one keeps
+ * however long it is not used (416K): numbers of bytes, or with K, M or G. Anything else makes no allocator, and a line
+ * on stderr says why. A program that runs with more rights than its user does not read them.
+ *
  * Epoch 0 is for state that lives long while requests rotate through the others: it stays open to allocation when
  * epoch_advance() leaves it, until epoch_close() names it.
  *

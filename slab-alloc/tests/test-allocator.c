@@ -28,6 +28,30 @@ static SlabAllocator *make(void) {
         return a;
 }
 
+/* Room and retained memory by the environment. */
+static void test_environment(void **test_state) {
+        static const char *const bad[] = { "",  "x",    "1x",           "-1",   "1KK",
+                                           "K", "1.5M", "99999999999G", "5000", "65G" };
+        SlabHandle handle;
+        SlabAllocator *a;
+        unsigned n = 0;
+
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                assert_int_equal(setenv("TSLAB_SIZE", bad[i], 1), 0);
+                assert_null(slab_allocator_create());
+        }
+        assert_int_equal(setenv("TSLAB_SIZE", "64K", 1), 0);
+        assert_int_equal(setenv("TSLAB_RETAIN", "8192", 1), 0);
+        a = make();
+        while (alloc_obj_epoch(a, 768, 0, &handle))
+                n++;
+        assert_int_equal(n, 16 * (4096 / 768));
+        slab_allocator_free(a);
+        assert_int_equal(setenv("TSLAB_RETAIN", "much", 1), 0);
+        assert_null(slab_allocator_create());
+        assert_int_equal(unsetenv("TSLAB_SIZE") | unsetenv("TSLAB_RETAIN"), 0);
+}
+
 static void test_sizes(void **test_state) {
         SlabAllocator *a = make();
         SlabHandle handle = 7;
@@ -475,6 +499,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_of_it), /* first: it looks at resident memory */
                 cmocka_unit_test(test_memory_leaves_on_close),
+                cmocka_unit_test(test_environment),
                 cmocka_unit_test(test_sizes),
                 cmocka_unit_test(test_malloc_call),
                 cmocka_unit_test(test_stale),
