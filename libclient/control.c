@@ -243,7 +243,7 @@ static bool decay_is_due(PoolLocal *local, const struct tslab *pool) {
 }
 
 /* By the owner of control work. At most `n_max` slabs; if that leaves some that are due, they still are. */
-static void decay(struct tslab *pool, ShmActor *control, uint32_t n_max) {
+static void decay_trim(struct tslab *pool, ShmActor *control, uint32_t n_max) {
         PoolLocal *local = pool->local;
         int64_t n_used;
 
@@ -274,7 +274,7 @@ static void empty_idle_caches(struct tslab *pool) {
         maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
-        decay(pool, &control, UINT32_MAX);
+        decay_trim(pool, &control, UINT32_MAX);
 }
 
 /* By the clock that all time namespaces share. If somebody sets it, one map is begun anew. */
@@ -538,7 +538,7 @@ static void slab_freed(struct tslab *pool, uint32_t slab) {
                 return;
         if (due && is_due(&pool->arena, shm_slab_word(&pool->arena, slab)))
                 drop_one(&control, slab);
-        decay(pool, &control, TRIM_MAX);
+        decay_trim(pool, &control, TRIM_MAX);
         control_unlock(pool, false); /* and no caches of idle threads are emptied: a free is short */
         pool_run_deferred(pool);
 }

@@ -311,6 +311,9 @@ FAULTS = [
     ('cache: FREE not written', 'cache', 'shm/cache/cache-hit.h',
      '''        shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
 ''', ''),
+    ('batch: FREE of a run of one not written', 'batch/scattered-free', 'shm/cache/cache-hit.h',
+     '''        shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
+''', ''),
     ('cache: FREE cleared before the push', 'cache', 'shm/cache/cache-hit.h',
      '        shm_store_rlx(&cache->slots[n], id); /*', '''        shm_actor_intend(actor, 0);
         shm_store_rlx(&cache->slots[n], id); /*'''),

@@ -78,7 +78,7 @@ class Top(Case):
     def test_views(self):
         client = self.client(self.start())
         client.do('alloc 64 300')
-        screen = self.screen(80, 24)
+        screen = self.screen(80, 40)
         text = screen.shows('default: 1 client, 1 record', 'epochs by EPOCH', 'EPOCH', 'allocs/s', '300')
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
         screen.key('l')

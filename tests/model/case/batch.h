@@ -25,7 +25,21 @@ static void pre(void) {
         world_fill_cache(1, 1, WORLD_SIZE_4);
 }
 
-/* The same, and actor 0's cache is full: the slots go back to the slab. */
+/* Each object is of another slab than the one before: it is freed as a single one, inside the operation. */
+static void pre_scattered(void) {
+        world_init(2, 2, 0);
+        world_set_caching(0, 0);
+        world_set_caching(0, 2);
+        world_set_caching(1, 2);
+        world_set_caching(1, 0);
+        for (unsigned i = 0; i < N_BATCH; i++)
+                world_object(i == 1 ? WORLD_SIZE_1 : WORLD_SIZE_4, 0);
+        world_tidy();
+        world_fill_cache(1, 1, WORLD_SIZE_4);
+        world_set_capacity(1, 2, 1);
+}
+
+/* As pre(), and actor 0's cache is full: the slots go back to the slab. */
 static void pre_full(void) {
         pre();
         shm_arena_cache(&world_arena, 1, 0, 0)->room = 1;
@@ -54,6 +68,11 @@ static void pre_control(void) {
         add_control();
 }
 
+static void pre_scattered_control(void) {
+        pre_scattered();
+        add_control();
+}
+
 static void pre_full_control(void) {
         pre_full();
         add_control();
@@ -79,6 +98,11 @@ static void pre_warm_control_left_out(void) {
 static void pre_control_left_out(void) {
         pre_control();
         world_leave_out(0);
+}
+
+static void pre_scattered_late(void) {
+        pre_scattered_control();
+        world_set_late(0);
 }
 
 static void pre_control_late(void) {
@@ -181,6 +205,14 @@ static const ModelCase model_cases[] = {
           .weak = true },
         { .name = "free-free-first", .pre = pre, .actors = { t_batch_free, t_free_0_1 }, .post = world_check,
           .deaths = 1 },
+        { .name = "scattered-free", .pre = pre_scattered, .actors = { t_batch_free, t_free_1 }, .post = world_check,
+          .deaths = 2, .weak = true },
+        { .name = "scattered-free-first", .pre = pre_scattered, .actors = { t_batch_free, t_free_0_1 },
+          .post = world_check, .deaths = 1 },
+        { .name = "scattered-freeze", .pre = pre_scattered_control, .actors = { t_batch_free, t_nothing, t_freeze },
+          .post = world_check, .deaths = 1 },
+        { .name = "scattered-freeze-late", .pre = pre_scattered_late,
+          .actors = { t_batch_free, t_nothing, t_freeze }, .post = world_check, .deaths = 1, .late = 2 },
         { .name = "free-full", .pre = pre_full, .actors = { t_batch_free, t_free_1 }, .post = world_check,
           .deaths = 1 },
         { .name = "free-full-alloc", .pre = pre_full, .actors = { t_batch_free, t_alloc_4_1 }, .post = world_check,
