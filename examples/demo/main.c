@@ -170,19 +170,28 @@ static int demo_finish(Demo *demo) {
         return 0;
 }
 
-static int demo_dump(Demo *demo) {
+/* Writes a file by `write`; NULL: none. */
+static int demo_write(Demo *demo, const char *path, int (*write)(Demo *demo, FILE *f)) {
         FILE *f;
         int r;
 
-        if (!demo->options.dump)
+        if (!path)
                 return 0;
-        f = fopen(demo->options.dump, "we");
+        f = fopen(path, "we");
         if (!f)
-                return demo_fail(demo, demo->options.dump, -errno);
-        r = ledger_dump(demo->rotation.ledger, f);
+                return demo_fail(demo, path, -errno);
+        r = write(demo, f);
         if (fclose(f) && r == 0)
                 r = -errno;
-        return r ? demo_fail(demo, demo->options.dump, r) : 0;
+        return r ? demo_fail(demo, path, r) : 0;
+}
+
+static int write_ledger(Demo *demo, FILE *f) {
+        return ledger_dump(demo->rotation.ledger, f);
+}
+
+static int write_timeline(Demo *demo, FILE *f) {
+        return timeline_write(&demo->timeline, f);
 }
 
 static int demo_run(Demo *demo) {
@@ -192,10 +201,11 @@ static int demo_run(Demo *demo) {
         if (r)
                 return r;
         interrupt_init();
-        r = demo_start(demo);
+        r = demo_write(demo, demo->options.timeline, write_timeline);
+        r = r ?: demo_start(demo);
         r = r ?: demo_serve(demo);
         r = r ?: demo_finish(demo);
-        r = r ?: demo_dump(demo);
+        r = r ?: demo_write(demo, demo->options.dump, write_ledger);
         if (r) {
                 server_explain(&demo->server, r);
                 return r;

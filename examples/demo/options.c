@@ -15,6 +15,7 @@ enum {
         ARG_CACHE,
         ARG_SEED,
         ARG_DUMP,
+        ARG_TIMELINE,
         ARG_JSON,
         ARG_KEEP,
 };
@@ -31,6 +32,8 @@ static void print_help(void) {
                     "  --seed N        without --log: other ones than those of seed 1\n"
                     "  --dump FILE     write 'ADDRESS REQUESTS' of all clients, as awk counts them:\n"
                     "                  awk '{n[$1]++} END {for (a in n) print a, n[a]}' LOG | LC_ALL=C sort\n"
+                    "  --timeline FILE write each request as it is served: period, time, address, status,\n"
+                    "                  bytes, whether by GET, path, with tabs between\n"
                     "  --json          print the report as JSON\n"
                     "  --keep          leave the daemon running, and say how to look at it\n"
                     "  -h, --help      show this text\n"
@@ -93,6 +96,9 @@ static int set_option(Options *options, int id) {
         case ARG_DUMP:
                 options->dump = optarg;
                 return 0;
+        case ARG_TIMELINE:
+                options->timeline = optarg;
+                return 0;
         case ARG_JSON:
                 options->json = true;
                 return 0;
@@ -118,6 +124,7 @@ int options_parse(Options *ret, int argc, char **argv) {
                 { "cache", required_argument, NULL, ARG_CACHE },
                 { "seed", required_argument, NULL, ARG_SEED },
                 { "dump", required_argument, NULL, ARG_DUMP },
+                { "timeline", required_argument, NULL, ARG_TIMELINE },
                 { "json", no_argument, NULL, ARG_JSON },
                 { "keep", no_argument, NULL, ARG_KEEP },
                 { "help", no_argument, NULL, 'h' },

@@ -8,6 +8,7 @@
 typedef struct Options {
         const char *log; /* NULL: traffic is made up */
         const char *dump; /* NULL: none */
+        const char *timeline; /* NULL: none */
         uint32_t n_workers;
         uint32_t n_requests; /* to make up */
         uint32_t cache_mib; /* limit of the page cache */

@@ -1,6 +1,7 @@
 #include "examples/demo/timeline.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* Periods as short as they can be for that many of them to reach from the first request to the last. */
@@ -58,4 +59,27 @@ int timeline_init(Timeline *ret, const Log *log) {
 void timeline_deinit(Timeline *timeline) {
         free(timeline->requests);
         *timeline = (Timeline){};
+}
+
+static int write_request(uint32_t period, const Request *request, FILE *f) {
+        if (fprintf(f, "%" PRIu32 "\t%" PRId64 "\t%.*s\t%" PRIu32 "\t%" PRIu64 "\t%d\t", period,
+                    request->time, (int) request->client.size, request->client.bytes, request->status,
+                    request->size, request->is_get) < 0)
+                return -errno;
+        if (fwrite(request->path.bytes, 1, request->path.size, f) != request->path.size ||
+            fputc('\n', f) == EOF)
+                return -errno;
+        return 0;
+}
+
+int timeline_write(const Timeline *timeline, FILE *f) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < timeline->n_periods; ++i) {
+                const Period *period = &timeline->periods[i];
+
+                for (size_t n = 0; r == 0 && n < period->n; ++n)
+                        r = write_request(i, &timeline->requests[period->first + n], f);
+        }
+        return r;
 }

@@ -6,6 +6,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "examples/demo/log.h"
 
@@ -27,3 +28,6 @@ typedef struct Timeline {
 /* Refers to the log's text. -ENOMEM. */
 int timeline_init(Timeline *ret, const Log *log);
 void timeline_deinit(Timeline *timeline);
+
+/* A line for each request, as the demo's help describes them. Negative errno. */
+int timeline_write(const Timeline *timeline, FILE *f);
