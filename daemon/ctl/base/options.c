@@ -43,140 +43,6 @@ bool arg_follow;
 const char *arg_sort;
 const char *arg_columns;
 
-enum {
-        ARG_POOL = 0x100, /* above all characters, which stand for short options */
-        ARG_SOCKET,
-        ARG_JSON,
-        ARG_NO_LEGEND,
-        ARG_NO_PAGER,
-        ARG_VERSION,
-        ARG_REVOKE,
-        ARG_OLDER,
-        ARG_YES,
-        ARG_WAIT,
-        ARG_REPAIR,
-        ARG_ALL,
-        ARG_HTTP,
-        ARG_CHECK,
-        ARG_BY,
-        ARG_SVG,
-        ARG_WRITE,
-        ARG_ONCE,
-        ARG_FOLLOW,
-        ARG_SORT,
-        ARG_LIMIT,
-        ARG_TTL,
-        ARG_STALE,
-        ARG_VALUE_MAX,
-        ARG_EVICT,
-};
-
-/*
- * The one list of options: names for getopt, the verbs that take the option, and its line in help
- * texts.
- */
-static const struct {
-        struct option option;
-        unsigned bit; /* 0: every verb */
-        const char *usage;
-        const char *help;
-} options[] = {
-        { { "pool", required_argument, NULL, ARG_POOL },
-          OPTION_POOL,
-          "--pool NAME",
-          "the pool (default: $TSLAB_POOL, else 'default')" },
-        { { "socket", required_argument, NULL, ARG_SOCKET },
-          OPTION_POOL,
-          "--socket PATH",
-          "the pool whose daemon listens there" },
-        { { "revoke", no_argument, NULL, ARG_REVOKE },
-          OPTION_REVOKE,
-          "--revoke",
-          "free all objects of the epoch: handles become stale" },
-        { { "older", no_argument, NULL, ARG_OLDER },
-          OPTION_REVOKE,
-          "--older",
-          "with --revoke: objects of earlier eras of the id, too" },
-        { { "yes", no_argument, NULL, ARG_YES },
-          OPTION_YES,
-          "--yes",
-          "without a question, whatever follows" },
-        { { "wait", optional_argument, NULL, ARG_WAIT },
-          OPTION_WAIT,
-          "--wait[=SEC]",
-          "until no object remains, at most SEC seconds" },
-        { { "repair", no_argument, NULL, ARG_REPAIR }, OPTION_REPAIR, "--repair", "repair the faults found" },
-        { { "all", no_argument, NULL, ARG_ALL }, OPTION_METRICS, "--all", "all pools of this machine" },
-        { { "http", optional_argument, NULL, ARG_HTTP },
-          OPTION_METRICS,
-          "--http[=ADDR:PORT]",
-          "serve HTTP there, or on the socket that is standard input" },
-        { { "check", no_argument, NULL, ARG_CHECK },
-          OPTION_CHECK,
-          "--check",
-          "print nothing; the exit code tells whether it serves" },
-        { { "by", required_argument, NULL, ARG_BY },
-          OPTION_BY,
-          "--by WHAT",
-          "colour slabs by place (default), epoch or class" },
-        { { "svg", required_argument, NULL, ARG_SVG }, OPTION_SVG, "--svg FILE", "draw into a file" },
-        { { "write", required_argument, NULL, ARG_WRITE },
-          OPTION_WRITE,
-          "--write FILE",
-          "merge into a file" },
-        { { "delay", required_argument, NULL, 'd' },
-          OPTION_TOP,
-          "-d, --delay SEC",
-          "between two looks (default: 1)" },
-        { { "count", required_argument, NULL, 'n' }, OPTION_TOP, "-n, --count N", "end after N looks" },
-        { { "once", no_argument, NULL, ARG_ONCE }, OPTION_TOP, "--once", "print one look, as text" },
-        { { "follow", no_argument, NULL, ARG_FOLLOW },
-          OPTION_FOLLOW,
-          "--follow",
-          "when the daemon goes away, wait for the next" },
-        { { "sort", required_argument, NULL, ARG_SORT },
-          OPTION_SORT,
-          "--sort FIELD",
-          "by that column (default: cached); -FIELD turns around" },
-        { { "limit", required_argument, NULL, ARG_LIMIT },
-          OPTION_MAP,
-          "--limit BYTES",
-          "memory for the entries, as 64M; 0: no limit" },
-        { { "evict", required_argument, NULL, ARG_EVICT },
-          OPTION_MAP,
-          "--evict HOW",
-          "at the limit: never (puts fail), or sieve" },
-        { { "ttl", required_argument, NULL, ARG_TTL },
-          OPTION_MAP,
-          "--ttl SEC",
-          "lifetime of entries put without one; 0: no end" },
-        { { "stale", required_argument, NULL, ARG_STALE },
-          OPTION_MAP,
-          "--stale SEC",
-          "keep entries so long after their end" },
-        { { "value-max", required_argument, NULL, ARG_VALUE_MAX },
-          OPTION_MAP,
-          "--value-max BYTES",
-          "the largest value; 0: the library's default" },
-        { { "columns", required_argument, NULL, 'o' },
-          OPTION_COLUMNS,
-          "-o, --columns LIST",
-          "only these columns, as pid,cached" },
-        { { "json", no_argument, NULL, ARG_JSON }, 0, "--json", "print JSON" },
-        { { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
-          0,
-          "--no-legend",
-          "no column titles and no closing lines" },
-        { { "no-pager", no_argument, NULL, ARG_NO_PAGER },
-          0,
-          "--no-pager",
-          "do not pipe long output into $PAGER" },
-        { { "help", no_argument, NULL, 'h' }, 0, "-h, --help", "show help, after a verb for that verb" },
-        { { "version", no_argument, NULL, ARG_VERSION }, 0, "--version", "show the version" },
-};
-
-#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
-
 static void set_defaults(void) {
         arg_pool = arg_socket = arg_svg = arg_write = NULL;
         arg_by = MAP_BY_PLACE;
@@ -288,96 +154,121 @@ static int set_evict(const char *how) {
         return CTL_DONE;
 }
 
-static int set_option(int value, const char *argument) {
-        switch (value) {
-        case ARG_POOL:
-                return set_pool(argument);
-        case ARG_SOCKET:
-                return set_socket(argument);
-        case ARG_WAIT:
-                return set_wait(argument);
-        case 'd':
-                return set_delay(argument);
-        case 'n':
-                return set_count(argument);
-        case ARG_LIMIT:
-                return set_map_bytes("--limit", argument, MAP_SET_LIMIT, UINT64_MAX, &arg_map_limit);
-        case ARG_VALUE_MAX:
-                return set_map_bytes("--value-max", argument, MAP_SET_VALUE_MAX, PROTO_MAP_VALUE_MAX,
-                                     &arg_map_value_max);
-        case ARG_TTL:
-                return set_map_span("--ttl", argument, MAP_SET_TTL, &arg_map_ttl_msec);
-        case ARG_STALE:
-                return set_map_span("--stale", argument, MAP_SET_STALE, &arg_map_stale_msec);
-        case ARG_EVICT:
-                return set_evict(argument);
-        case ARG_SORT:
-                arg_sort = argument;
-                break;
-        case 'o':
-                arg_columns = argument;
-                break;
-        case ARG_FOLLOW:
-                arg_follow = true;
-                break;
-        case ARG_ONCE:
-                arg_once = true;
-                break;
-        case ARG_BY:
-                return set_by(argument);
-        case ARG_SVG:
-                if (!argument[0])
-                        return complain_usage("--svg needs the name of a file; '-' is stdout");
-                arg_svg = argument;
-                break;
-        case ARG_WRITE:
-                arg_write = argument;
-                break;
-        case ARG_JSON:
-                arg_json = true;
-                break;
-        case ARG_NO_LEGEND:
-                arg_legend = false;
-                break;
-        case ARG_NO_PAGER:
-                arg_pager = false;
-                break;
-        case ARG_VERSION:
-                arg_version = true;
-                break;
-        case ARG_REVOKE:
-                arg_revoke = true;
-                break;
-        case ARG_OLDER:
-                arg_older = true;
-                break;
-        case ARG_YES:
-                arg_yes = true;
-                break;
-        case ARG_REPAIR:
-                arg_repair = true;
-                break;
-        case ARG_ALL:
-                arg_all = true;
-                break;
-        case ARG_HTTP:
-                arg_http = true;
-                arg_http_at = argument;
-                break;
-        case ARG_CHECK:
-                arg_check = true;
-                break;
-        default:
-                arg_help = true;
-                break;
-        }
+static int set_limit(const char *text) {
+        return set_map_bytes("--limit", text, MAP_SET_LIMIT, UINT64_MAX, &arg_map_limit);
+}
+
+static int set_value_max(const char *text) {
+        return set_map_bytes("--value-max", text, MAP_SET_VALUE_MAX, PROTO_MAP_VALUE_MAX, &arg_map_value_max);
+}
+
+static int set_ttl(const char *text) {
+        return set_map_span("--ttl", text, MAP_SET_TTL, &arg_map_ttl_msec);
+}
+
+static int set_stale(const char *text) {
+        return set_map_span("--stale", text, MAP_SET_STALE, &arg_map_stale_msec);
+}
+
+static int set_svg(const char *path) {
+        if (!path[0])
+                return complain_usage("--svg needs the name of a file; '-' is stdout");
+        arg_svg = path;
         return CTL_DONE;
+}
+
+/*
+ * The one list of options: names for getopt, the verbs that take the option, its line in help texts, and its effect, a
+ * variable or a function that looks at the argument. getopt knows an option without a letter by its row.
+ */
+static const struct {
+        const char *name;
+        int argument; /* as in getopt */
+        char letter; /* 0: none */
+        unsigned bit; /* 0: every verb */
+        const char *usage;
+        const char *help;
+        bool *yes, *no; /* becomes true, false */
+        const char **text; /* becomes the argument */
+        int (*set)(const char *argument);
+} options[] = {
+        { "pool", required_argument, 0, OPTION_POOL, "--pool NAME",
+          "the pool (default: $TSLAB_POOL, else 'default')", .set = set_pool },
+        { "socket", required_argument, 0, OPTION_POOL, "--socket PATH", "the pool whose daemon listens there",
+          .set = set_socket },
+        { "revoke", no_argument, 0, OPTION_REVOKE, "--revoke",
+          "free all objects of the epoch: handles become stale", .yes = &arg_revoke },
+        { "older", no_argument, 0, OPTION_REVOKE, "--older",
+          "with --revoke: objects of earlier eras of the id, too", .yes = &arg_older },
+        { "yes", no_argument, 0, OPTION_YES, "--yes", "without a question, whatever follows",
+          .yes = &arg_yes },
+        { "wait", optional_argument, 0, OPTION_WAIT, "--wait[=SEC]",
+          "until no object remains, at most SEC seconds", .set = set_wait },
+        { "repair", no_argument, 0, OPTION_REPAIR, "--repair", "repair the faults found",
+          .yes = &arg_repair },
+        { "all", no_argument, 0, OPTION_METRICS, "--all", "all pools of this machine", .yes = &arg_all },
+        { "http", optional_argument, 0, OPTION_METRICS, "--http[=ADDR:PORT]",
+          "serve HTTP there, or on the socket that is standard input", .yes = &arg_http,
+          .text = &arg_http_at },
+        { "check", no_argument, 0, OPTION_CHECK, "--check",
+          "print nothing; the exit code tells whether it serves", .yes = &arg_check },
+        { "by", required_argument, 0, OPTION_BY, "--by WHAT",
+          "colour slabs by place (default), epoch or class", .set = set_by },
+        { "svg", required_argument, 0, OPTION_SVG, "--svg FILE", "draw into a file", .set = set_svg },
+        { "write", required_argument, 0, OPTION_WRITE, "--write FILE", "merge into a file",
+          .text = &arg_write },
+        { "delay", required_argument, 'd', OPTION_TOP, "-d, --delay SEC", "between two looks (default: 1)",
+          .set = set_delay },
+        { "count", required_argument, 'n', OPTION_TOP, "-n, --count N", "end after N looks",
+          .set = set_count },
+        { "once", no_argument, 0, OPTION_TOP, "--once", "print one look, as text", .yes = &arg_once },
+        { "follow", no_argument, 0, OPTION_FOLLOW, "--follow", "when the daemon goes away, wait for the next",
+          .yes = &arg_follow },
+        { "sort", required_argument, 0, OPTION_SORT, "--sort FIELD",
+          "by that column (default: cached); -FIELD turns around", .text = &arg_sort },
+        { "limit", required_argument, 0, OPTION_MAP, "--limit BYTES",
+          "memory for the entries, as 64M; 0: no limit", .set = set_limit },
+        { "evict", required_argument, 0, OPTION_MAP, "--evict HOW",
+          "at the limit: never (puts fail), or sieve", .set = set_evict },
+        { "ttl", required_argument, 0, OPTION_MAP, "--ttl SEC",
+          "lifetime of entries put without one; 0: no end", .set = set_ttl },
+        { "stale", required_argument, 0, OPTION_MAP, "--stale SEC", "keep entries so long after their end",
+          .set = set_stale },
+        { "value-max", required_argument, 0, OPTION_MAP, "--value-max BYTES",
+          "the largest value; 0: the library's default", .set = set_value_max },
+        { "columns", required_argument, 'o', OPTION_COLUMNS, "-o, --columns LIST",
+          "only these columns, as pid,cached", .text = &arg_columns },
+        { "json", no_argument, 0, 0, "--json", "print JSON", .yes = &arg_json },
+        { "no-legend", no_argument, 0, 0, "--no-legend", "no column titles and no closing lines",
+          .no = &arg_legend },
+        { "no-pager", no_argument, 0, 0, "--no-pager", "do not pipe long output into $PAGER",
+          .no = &arg_pager },
+        { "help", no_argument, 'h', 0, "-h, --help", "show help, after a verb for that verb",
+          .yes = &arg_help },
+        { "version", no_argument, 0, 0, "--version", "show the version", .yes = &arg_version },
+};
+
+#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
+#define ROW 0x100 /* above all letters */
+
+static int option_value(size_t row) {
+        return options[row].letter ? options[row].letter : ROW + (int) row;
+}
+
+static int set_option(size_t row, const char *argument) {
+        if (options[row].yes)
+                *options[row].yes = true;
+        if (options[row].no)
+                *options[row].no = false;
+        if (options[row].text)
+                *options[row].text = argument;
+        return options[row].set ? options[row].set(argument) : CTL_DONE;
 }
 
 static size_t find_option(int value) {
         size_t i = 0;
 
-        while (i < N_OPTIONS && options[i].option.val != value)
+        while (i < N_OPTIONS && option_value(i) != value)
                 i++;
         return i;
 }
@@ -391,12 +282,12 @@ static int refuse_option(int value, const char *word) {
         if (value == ':')
                 return complain_usage("%s needs a value: %s", word, options[i].usage);
         if (optopt && i < N_OPTIONS)
-                return complain_usage("--%s takes no value", options[i].option.name);
+                return complain_usage("--%s takes no value", options[i].name);
         if (optopt)
                 return complain_usage("unknown option '-%c'; 'tslabctl --help' lists all", optopt);
 
         for (i = 0; i < N_OPTIONS; ++i)
-                names[i] = options[i].option.name;
+                names[i] = options[i].name;
 
         /* without the dashes and the value, which would count as differences */
         word += strspn(word, "-");
@@ -423,7 +314,9 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
         unsigned given = 0;
 
         for (size_t i = 0; i < N_OPTIONS; ++i)
-                list[i] = options[i].option;
+                list[i] = (struct option){ .name = options[i].name,
+                                           .has_arg = options[i].argument,
+                                           .val = option_value(i) };
 
         set_defaults();
         optind = 0; /* glibc: makes getopt begin anew, which the tests need */
@@ -437,8 +330,8 @@ CtlExit options_parse(int argc, char **argv, char ***ret_words, size_t *ret_n_wo
                         break;
 
                 r = value == '?' || value == ':' ? refuse_option(value, argv[optind - 1])
-                                                 : set_option(value, optarg);
-                if (r == CTL_DONE && value == ARG_WAIT && !optarg)
+                                                 : set_option(find_option(value), optarg);
+                if (r == CTL_DONE && options[find_option(value)].set == set_wait && !optarg)
                         r = refuse_wait(argv[optind]);
                 if (r)
                         return r;
