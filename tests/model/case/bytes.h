@@ -24,7 +24,7 @@ static void write_bytes(uint64_t value) {
 static void pre_slabs(void) {
         void *object;
 
-        model_memory(world_arena.base, (size_t) (world_arena.slabs - world_arena.base) + 4 * SHM_SLAB_SIZE);
+        model_memory(world_arena.base, (size_t) (world_arena.slabs - world_arena.base) + 2 * SHM_SLAB_SIZE);
         old_handle = world.objects[1].handle;
         if (shm_object_get(&world_arena, old_handle, &object, NULL) != 0)
                 model_fail("no object");
@@ -38,9 +38,10 @@ static void pre_cached(void) {
         pre_slabs();
 }
 
+/* All slots are in use. */
 static void pre_uncached(void) {
-        world_init(4, 4, 0);
-        world_objects(3, WORLD_SIZE_2, 0);
+        world_init(2, 2, 0);
+        world_objects(4, WORLD_SIZE_2, 0);
         world_tidy();
         pre_slabs();
 }
@@ -53,15 +54,26 @@ static void pre_slow(void) {
         world_actor(0)->record->flags = SHM_RECORD_FENCES;
 }
 
-/* The new owner writes if the slot is the old one. */
-static void write_if_same(uint64_t handle) {
-        if (shm_handle_slot(handle).value == shm_handle_slot(old_handle).value)
-                write_bytes(NEW);
+/* The new owner. */
+static void write_new(uint64_t handle) {
+        if (shm_handle_slot(handle).value != shm_handle_slot(old_handle).value)
+                model_fail("it is another slot");
+        write_bytes(NEW);
 }
 
 static void t_reuse(void) {
         if (world_free(0, 1) == 0 && world_alloc(0, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
-                write_if_same(world.objects[world_allocated(0, 0)].handle);
+                write_new(world.objects[world_allocated(0, 0)].handle);
+}
+
+/* One frees it, another one takes the slot; nothing else is free. */
+static void t_free_old(void) {
+        world_free(0, 1);
+}
+
+static void t_take(void) {
+        if (world_alloc(1, WORLD_SIZE_2, SHM_EPOCH_CURRENT) == 0)
+                write_new(world.objects[world_allocated(1, 0)].handle);
 }
 
 static void t_reuse_batch(void) {
@@ -75,7 +87,13 @@ static void t_reuse_batch(void) {
         if (shm_batch_alloc(world_actor(0), WORLD_SIZE_2, SHM_EPOCH_CURRENT, &handle, 1) != 1)
                 return;
         world_end_alloc(0, 0, handle, 0);
-        write_if_same(handle);
+        write_new(handle);
+}
+
+/* The owner writes to the last, then frees it. */
+static void t_write_free(void) {
+        write_bytes(OLD + NEW);
+        t_free_old();
 }
 
 static void t_copy(void) {
@@ -94,10 +112,23 @@ static void post(unsigned dead) {
                 world_check(dead);
 }
 
+static void post_taken(unsigned dead) {
+        bool taken = world.objects[world_allocated(1, 0)].handle != 0;
+
+        world_check(dead);
+        for (unsigned i = 0; i < N_WORDS && taken; i++)
+                if (shm_load_rlx(&bytes[i]) != NEW)
+                        model_fail("word %u is the last owner's", i);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "reuse-copy", .pre = pre_cached, .actors = { t_reuse, t_copy }, .post = post, .weak = true },
         { .name = "reuse-copy-uncached", .pre = pre_uncached, .actors = { t_reuse, t_copy }, .post = post,
+          .weak = true },
+        { .name = "free-take-copy", .pre = pre_uncached, .actors = { t_free_old, t_take, t_copy }, .post = post,
+          .weak = true },
+        { .name = "write-free-take", .pre = pre_uncached, .actors = { t_write_free, t_take }, .post = post_taken,
           .weak = true },
         { .name = "reuse-copy-slow", .pre = pre_slow, .actors = { t_reuse, t_copy }, .post = post, .weak = true },
         { .name = "reuse-copy-batch", .pre = pre_cached, .actors = { t_reuse_batch, t_copy }, .post = post,
