@@ -96,7 +96,7 @@ static const Verb verbs[] = {
                         "Keys: e, l, c, m for epochs, classes, clients, maps; < and > choose the column to\n"
                         "sort by, r turns the order around; ? shows all, q ends. Where stdout is no terminal, one\n"
                         "text (or with --json, one line) after another is printed.",
-                .options = OPTION_POOL | OPTION_TOP,
+                .options = OPTION_POOL | OPTION_TOP | OPTION_COUNT,
                 .run = verb_top,
         },
         {
@@ -139,8 +139,9 @@ static const Verb verbs[] = {
                 .name = "keys",
                 .operands = "MAP",
                 .summary = "Show the keys of a map, one a line",
-                .details = "Bytes that are not printable, and spaces, are shown as \\xHH.",
-                .options = OPTION_POOL,
+                .details = "Bytes that are not printable, and spaces, are shown as \\xHH. PATTERN has *, ?\n"
+                           "and [...], and stands for the whole key as it is shown.",
+                .options = OPTION_POOL | OPTION_MATCH | OPTION_COUNT,
                 .n_args_min = 1,
                 .n_args_max = 1,
                 .run = verb_keys,

@@ -42,11 +42,12 @@ bool arg_once;
 bool arg_follow;
 const char *arg_sort;
 const char *arg_columns;
+const char *arg_match;
 
 static void set_defaults(void) {
         arg_pool = arg_socket = arg_svg = arg_write = NULL;
         arg_by = MAP_BY_PLACE;
-        arg_sort = arg_columns = NULL;
+        arg_sort = arg_columns = arg_match = NULL;
         arg_delay_msec = 1000;
         arg_count = 0;
         arg_map_set = 0;
@@ -219,7 +220,7 @@ static const struct {
           .text = &arg_write },
         { "delay", required_argument, 'd', OPTION_TOP, "-d, --delay SEC", "between two looks (default: 1)",
           .set = set_delay },
-        { "count", required_argument, 'n', OPTION_TOP, "-n, --count N", "end after N looks",
+        { "count", required_argument, 'n', OPTION_COUNT, "-n, --count N", "end after N looks, or keys",
           .set = set_count },
         { "once", no_argument, 0, OPTION_TOP, "--once", "print one look, as text", .yes = &arg_once },
         { "follow", no_argument, 0, OPTION_FOLLOW, "--follow", "when the daemon goes away, wait for the next",
@@ -236,6 +237,8 @@ static const struct {
           .set = set_stale },
         { "value-max", required_argument, 0, OPTION_MAP, "--value-max BYTES",
           "the largest value; 0: the library's default", .set = set_value_max },
+        { "match", required_argument, 0, OPTION_MATCH, "--match PATTERN",
+          "keys as they are shown, as 'user:*'", .text = &arg_match },
         { "columns", required_argument, 'o', OPTION_COLUMNS, "-o, --columns LIST",
           "only these columns, as pid,cached", .text = &arg_columns },
         { "json", no_argument, 0, 0, "--json", "print JSON", .yes = &arg_json },
@@ -378,7 +381,11 @@ const char *options_name(unsigned set) {
         if (set & OPTION_MAP)
                 return "--limit, --evict, --ttl, --stale or --value-max";
         if (set & OPTION_TOP)
-                return "--delay, --count or --once";
+                return "--delay or --once";
+        if (set & OPTION_COUNT)
+                return "--count";
+        if (set & OPTION_MATCH)
+                return "--match";
 
         return "--repair";
 }

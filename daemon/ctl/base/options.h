@@ -21,7 +21,9 @@ enum {
         OPTION_BY = 1 << 16,
         OPTION_SVG = 1 << 17,
         OPTION_FOLLOW = 1 << 19,
-        OPTION_TOP = 1 << 18, /* --delay, --count and --once */
+        OPTION_TOP = 1 << 18, /* --delay and --once */
+        OPTION_COUNT = 1 << 24,
+        OPTION_MATCH = 1 << 25,
         OPTION_SORT = 1 << 20,
         OPTION_COLUMNS = 1 << 21,
         OPTION_MAP = 1 << 23, /* options of a map */
@@ -77,6 +79,7 @@ extern bool arg_once;
 extern bool arg_follow;
 extern const char *arg_svg; /* NULL: not given; "-": stdout */
 extern const char *arg_write; /* NULL: not given */
+extern const char *arg_match; /* NULL: not given */
 
 /*
  * Sets all of the above. *ret_words points to the words that are no options, at the end of `argv`,

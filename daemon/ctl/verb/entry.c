@@ -1,5 +1,6 @@
 /* get, put, delete and keys: entries of maps, for people at a terminal and for scripts. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,11 +165,29 @@ CtlExit verb_delete(char **args, size_t n_args) {
         return r;
 }
 
+#define KEYS_PART 1000 /* keys between two flushes */
+
+/* Backslashes are part of a key as it is shown. */
+static bool is_match(const char *key) {
+        return !arg_match || fnmatch(arg_match, key, FNM_NOESCAPE) == 0;
+}
+
+/* Where nobody pages, keys come as they are met. True: nobody reads on. */
+static bool show_key(const char *key, uint64_t n) {
+        bool gone = false;
+
+        (void) fprintf(output_stream(), "%s\n", key);
+        if (n % KEYS_PART == 0 && !(arg_pager && isatty(STDOUT_FILENO)))
+                return output_flush_part(&gone) || gone;
+        return false;
+}
+
 CtlExit verb_keys(char **args, size_t n_args) {
         _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
         struct tslab_map_cursor cursor = {};
         json_object *array;
-        char *key;
+        bool gone = false;
+        uint64_t n = 0;
         CtlExit r;
         int next;
 
@@ -176,16 +195,23 @@ CtlExit verb_keys(char **args, size_t n_args) {
         if (r)
                 return r;
         array = json_new_array();
-        while ((next = entry_next(&entries, &cursor, &key)) == 1 || next == -EUCLEAN) {
+        for (next = 1; !gone && (arg_count == 0 || n < arg_count);) {
+                _cleanup_(proto_freep) char *key = NULL;
+
+                next = entry_next(&entries, &cursor, &key);
+                if (next != 1 && next != -EUCLEAN)
+                        break;
+                if (next != 1)
+                        r = CTL_FAILED;
+                if (!is_match(key))
+                        continue;
+                n++;
                 if (arg_json)
                         json_append_string(array, key);
                 else
-                        (void) fprintf(output_stream(), "%s\n", key);
-                free(key);
-                if (next != 1)
-                        r = CTL_FAILED;
+                        gone = show_key(key, n);
         }
-        if (arg_json && next == 0)
+        if (arg_json && (next >= 0 || next == -EUCLEAN))
                 output_json(array);
         else
                 (void) json_object_put(array);

@@ -6,6 +6,8 @@ import os
 import pty
 import re
 import select
+import signal
+import subprocess
 import time
 
 import ctl_case
@@ -237,6 +239,39 @@ class Maps(Case):
             self.assertEqual(self.text('get', 'values', '--', written[i]), str(i))
             self.text('delete', 'values', '--', key)
         self.assertEqual(self.json('keys', 'values'), [])
+
+    def test_some_keys(self):
+        self.fill()
+        self.client.do(f'delete 0 {N}')
+        for key in 'user:1', 'user:2', 'user 3', 'page:1', 'USER:4', '*':
+            self.text('put', 'values', key, 'x')
+
+        def match(pattern):
+            shown = self.json('keys', 'values', '--match', pattern)
+            self.assertEqual(self.text('keys', 'values', '--match', pattern).splitlines(), shown)
+            return set(shown)
+
+        self.assertEqual(match('user:*'), {'user:1', 'user:2'})
+        self.assertEqual(match('user*'), {'user:1', 'user:2', r'user\x203'})
+        self.assertEqual(match(r'user\x20?'), {r'user\x203'})
+        self.assertEqual(match('[*]'), {'*'})
+        self.assertEqual(match('?????[!2]*'), {'user:1', 'page:1', 'USER:4', r'user\x203'})
+        self.assertEqual(match('user'), set())
+        self.assertEqual(len(self.json('keys', 'values', '-n', '4')), 4)
+        self.assertEqual(len(self.text('keys', 'values', '--count=1', '--match=user:*').splitlines()), 1)
+        self.assertEqual(len(self.json('keys', 'values', '-n', '100')), 6)
+        self.refused(2, "'0' is no count", 'keys', 'values', '-n', '0')
+        self.refused(2, "--delay or --once does not go with 'keys'", 'keys', 'values', '--once')
+
+    def test_a_reader_that_has_enough(self):
+        """Keys come part by part, and their reader may hang up."""
+        self.fill()
+        self.client.do('put 10 5000')
+        with subprocess.Popen([ctl_case.TSLABCTL, 'keys', 'values'], env=ctl_case.environment(self.folder),
+                              stdout=subprocess.PIPE, text=True) as process:
+            self.assertTrue(process.stdout.readline())
+            process.stdout.close()
+            self.assertIn(process.wait(), (0, -signal.SIGPIPE))
 
     def test_damaged(self):
         """A damaged value hides no other key, and is told."""
