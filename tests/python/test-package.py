@@ -49,7 +49,7 @@ class Objects(unittest.TestCase):
         self.assertEqual(bytes(other[:100]), bytes(range(100)))
         other[0] = 77
         self.assertEqual(view[0], 77)
-        self.assertEqual(len(other), 128)
+        self.assertEqual(len(other), 112)
         self.assertEqual(self.pool.read(handle), bytes(other))
 
     def test_views_are_in_the_arena_of_children_too(self):
@@ -135,9 +135,9 @@ class Objects(unittest.TestCase):
     def test_statistics(self):
         handles = self.pool.alloc_batch(100, 50)
         before = self.pool.stats()
-        self.assertEqual((before.live_objects, before.live_bytes), (50, 50 * 128))
+        self.assertEqual((before.live_objects, before.live_bytes), (50, 50 * 112))
         self.assertGreaterEqual(before.committed_bytes, before.live_bytes)
-        self.assertEqual(self.pool.class_stats(100), tslab.Count(before.slabs_taken, 50, 50 * 128))
+        self.assertEqual(self.pool.class_stats(100), tslab.Count(before.slabs_taken, 50, 50 * 112))
         self.assertEqual(self.pool.class_stats(64).live_objects, 0)
         self.assertEqual(self.pool.epoch_stats(self.pool.epoch_current()).live_objects, 50)
         self.assertRaises(tslab.TooLargeError, self.pool.class_stats, 5000)
