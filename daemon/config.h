@@ -7,5 +7,5 @@
  * -EINVAL: `ret_why`, of OPTIONS_WHY_SIZE, has the line and the mistake.
  */
 int config_read(Options *options, const char *path, char *ret_why);
-/* The same for a file that the daemon wrote itself: the settings stay in the environment, too. */
+/* As config_read() for a file that the daemon wrote itself: the settings stay in the environment, too. */
 int config_read_saved(Options *options, const char *path, char *ret_why);

@@ -30,7 +30,7 @@ int log_level_from_string(const char *text, int *ret_level);
 const char *log_level_to_string(int level);
 
 void log_line(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, with the text of `error`, a negative errno, at the end. */
+/* As log_line(), with the text of `error`, a negative errno, at the end. */
 void log_error(int level, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void log_fields(int level, LogFields fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

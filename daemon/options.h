@@ -61,9 +61,9 @@ void options_deinit(Options *options);
 
 /* Sets one value. -EINVAL: `ret_why`, of OPTIONS_WHY_SIZE, says which values are allowed; -ENOMEM. */
 int options_set(Options *options, OptionId id, const char *value, char *ret_why);
-/* The same for a variable. An unknown name that begins with TSLAB_ is refused; all other names are ignored. */
+/* As options_set() for a variable. An unknown name that begins with TSLAB_ is refused; all other names are ignored. */
 int options_set_variable(Options *options, const char *name, const char *value, char *ret_why);
-/* The same for TSLAB_POOL and so on; `ret_why` begins with the name of the variable. */
+/* As options_set_variable() for TSLAB_POOL and so on; `ret_why` begins with the name of the variable. */
 int options_set_environment(Options *options, char *ret_why);
 /* Sets `trouble`, as text that may go to any log or terminal. */
 void options_set_trouble(Options *options, const char *why);

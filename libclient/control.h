@@ -25,7 +25,7 @@ bool control_sweep(ShmActor *control);
  * this returns, unless others do control work for 200 ms at a time.
  */
 void control_end(struct tslab *pool);
-/* The same, and ends the sweeps that other processes have begun. */
+/* As control_end(), and ends the sweeps that other processes have begun. */
 void control_end_all(struct tslab *pool);
 
 /*
@@ -54,5 +54,5 @@ void control_slab_freed(struct tslab *pool, uint32_t slab);
  * it waits up to 20 ms, or by ourselves. False: nobody does it now.
  */
 bool control_empty_caches(struct tslab *pool);
-/* The same for a thread that is out of memory: at most ten times a second. */
+/* As control_empty_caches() for a thread that is out of memory: at most ten times a second. */
 bool control_want_caches(struct tslab *pool);

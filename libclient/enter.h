@@ -45,7 +45,7 @@ static inline ThreadState *pool_thread(const struct tslab *pool) {
                        : NULL;
 }
 
-/* The same for any state that belongs to this thread alone, whichever it used last. */
+/* Any state that belongs to this thread alone, whichever it used last. NULL: it has none. */
 ThreadState *pool_thread_slow(const struct tslab *pool);
 
 /* As pool_begin() for one thread's state, without an atomic read-modify-write. */

@@ -81,7 +81,7 @@ typedef struct PoolLocal {
         EpochRef refs[SHM_EPOCHS_MAX];
         ShmIdle idle; /* private pools: for the owner of control work, as the next two */
         uint64_t sweeps_before; /* how many sweeps were asked for when it became the owner */
-        bool recount; /* threads died, or the last count had no rest: n_free may be wrong */
+        bool recount; /* n_free may be wrong: threads died, or slabs changed while they were counted */
         int64_t least_free; /* private pools: the least number of FREE slabs that was seen since */
         uint64_t least_usec; /* then; see decay_is_due() */
         ThreadState threads[]; /* by record */

@@ -20,7 +20,7 @@ void sampler_offer(struct tslab *pool);
 void sampler_close(struct tslab *pool);
 /* NULL-safe, returns NULL. */
 Sampler *sampler_free(Sampler *sampler);
-/* The same in a forked child for its parent's sampler: the child did not inherit the mapping. */
+/* As sampler_free() in a forked child for its parent's sampler: the child did not inherit the mapping. */
 Sampler *sampler_forget(Sampler *sampler);
 
 __attribute__((noinline)) void sampler_note_slow(struct tslab *pool, tslab_handle handle, size_t size);

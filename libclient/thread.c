@@ -271,8 +271,8 @@ static void end_state(struct tslab *pool, ThreadState *state) {
 }
 
 /*
- * The same for the record that threads share. Objects that other threads have pending in it are freed, too. The next
- * thread that needs a spare record takes another one.
+ * As thread_state_deinit() for the record that threads share. Objects that other threads have pending in it are
+ * freed, too. The next thread that needs a spare record takes another one.
  */
 static void leave_spare(struct tslab *pool) {
         uint32_t *spare = &pool->local->spare, id = *spare;

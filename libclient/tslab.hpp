@@ -386,7 +386,7 @@ class map {
                 return found ? std::optional<std::string>(std::move(found->value)) : std::nullopt;
         }
 
-        /* The same, with version, epoch and lifetime; with `accept_stale`, also a stale value. */
+        /* As get(), with version, epoch and lifetime; with `accept_stale`, also a stale value. */
         std::optional<map_entry> find(std::string_view key, bool accept_stale = false) const {
                 tslab_map_info info = new_info(accept_stale);
                 void *bytes;
@@ -472,7 +472,7 @@ class map {
                 return r != -ENOENT && checked(r, "tslab_map_delete") == 0;
         }
 
-        /* The same if the value, or a claim, has this version. */
+        /* Deletes only if the value, or a claim, has this version. */
         bool erase(std::string_view key, tslab_handle version) {
                 int r = tslab_map_delete_version(raw_, key.data(), key.size(), version);
 

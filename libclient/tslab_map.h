@@ -388,7 +388,7 @@ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uin
  * `ttl_ms` is the lifetime of a counter that the call puts; that of one that is there stays as it is. The version of a
  * counter stays, too: it names the counter and not its value.
  *
- * -EINVAL      the value is no counter, but was put
+ * -EINVAL      the key has a value that is no counter
  * -EOVERFLOW   the sum is beyond what an int64_t holds; the counter is as it was
  * and the errors of tslab_map_put()
  */

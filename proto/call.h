@@ -83,7 +83,7 @@ int proto_call(ProtoCall *call, ProtoRequest *request, uint64_t timeout_usec, Pr
  */
 int proto_call_again(ProtoCall *call, const ProtoRequest *request, uint64_t timeout_usec, ProtoCallMore more,
                      void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
-/* The same with a descriptor, which stays the caller's. */
+/* As proto_call() with a descriptor, which stays the caller's. */
 int proto_call_with_fd(ProtoCall *call, ProtoRequest *request, int fd, uint64_t timeout_usec,
                        ProtoReply **ret_reply);
 

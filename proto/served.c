@@ -20,7 +20,7 @@
 enum {
         BYTE_SERVED,
         BYTE_PID,
-        BYTE_STARTS, /* the same, until the daemon listens; daemons of earlier builds do not lock it */
+        BYTE_STARTS, /* locked until the daemon listens; daemons of earlier builds do not lock it */
 };
 
 static struct flock lock_of(short type, off_t byte) {

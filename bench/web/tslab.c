@@ -148,7 +148,7 @@ static void handle_get(StoreItem *item) {
         memcpy(item->value, object, sizeof(item->number));
 }
 
-/* The same for a session in the processor's cache, which leaves the time for the check and the lookup alone. */
+/* As above, for a session in the processor's cache, which leaves the time for the check and the lookup alone. */
 static void handle_get_hot(StoreItem *item) {
         void *object;
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Twice is once. Results: as of notify_send(). */
+/* Idempotent. Results: as of notify_send(). */
 int kept_add(uint32_t mark, int pidfd);
 void kept_remove(uint32_t mark);
 /* Whether it is the name of such a descriptor. */

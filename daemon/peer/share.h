@@ -15,7 +15,10 @@
 uint32_t share_sessions_max(const ShmArena *arena);
 /* Whether a user who is no operator, and has `n_held` of all `n` connections, may have one more; `limit`: the most. */
 bool share_allows_session(uint32_t limit, uint32_t n, uint32_t n_held);
-/* The same for client entries. True also if no entry is left at all: taking one then fails, which says why. */
+/*
+ * As share_allows_session() for client entries. True also if no entry is left at all: taking one then fails, which
+ * says why.
+ */
 bool share_allows_client(const ShmArena *arena, uint32_t n, uint32_t n_held);
 
 /* Limits the log lines about refused users: one a minute. */

@@ -13,8 +13,8 @@ typedef struct MapInfos {
 } MapInfos;
 
 /*
- * Whether root i names a map: its name, which has room for PROTO_MAP_NAME_MAX + 1 bytes, and the trie. A map whose
- * index was revoked is none.
+ * Whether root i names a map: its name, which has room for PROTO_MAP_NAME_MAX + 1 bytes, and the trie. False, too,
+ * for a map whose index was revoked.
  */
 bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_trie);
 /* The roots that name maps, bit i for root i. Where there never was a map, one page of the table is read. */

@@ -35,7 +35,7 @@ void passed_drop_clients(Passed *passed);
 
 /* Warns if systemd keeps no further descriptor. For a daemon whose memory it does not have yet. */
 void passed_check_store(void);
-/* Has systemd keep the memory, at a time of its own. Twice is once. False: there is no systemd, or it was not told. */
+/* Has systemd keep the memory, at a time of its own. Idempotent. False: there is no systemd, or it was not told. */
 bool passed_send_arena(int fd);
 /* Has systemd keep the memory, and waits until it does. Does nothing without systemd. */
 void passed_store_arena(int fd);

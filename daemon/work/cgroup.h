@@ -24,7 +24,7 @@ typedef struct CgroupRoom {
 void cgroup_find_room(CgroupRoom *ret, const char *root);
 /* limit - used, less the margin: 0 or more. INT64_MAX: there is no limit. */
 int64_t cgroup_room_left(const CgroupRoom *room);
-/* The same of the cgroup that leaves the least. */
+/* As cgroup_room_left() for the cgroup that leaves the least. */
 int64_t cgroup_headroom(const char *root);
 /* The smallest limit, as if nothing were used. */
 int64_t cgroup_limit(const char *root);

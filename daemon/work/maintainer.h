@@ -58,5 +58,8 @@ bool maintainer_has_emptied(const Maintainer *maintainer, uint64_t number);
 void maintainer_repair(Maintainer *maintainer);
 /* A client woke the daemon: slabs may have drained, or a thread may want the slots in others' caches. */
 void maintainer_notify(Maintainer *maintainer);
-/* The same, and searches the arena for records that were left or are dead, and for unfinished revocations. */
+/*
+ * As maintainer_notify(), and searches the arena for records that were left or are dead, and for unfinished
+ * revocations.
+ */
 void maintainer_rescan(Maintainer *maintainer);

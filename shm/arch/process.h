@@ -26,7 +26,7 @@ uint64_t shm_process_ticks(void);
  * has not, a tick at which it had not begun, or 0.
  */
 bool shm_thread_has_ended(int proc_fd, uint32_t tid, uint64_t *ret_started);
-/* The same of a thread of our own process, without /proc; but its number may be another thread's by now. */
+/* Asks about a thread of our own process, without /proc; but its number may be another thread's by now. */
 bool shm_own_thread_has_ended(uint32_t tid);
 /* The directory of /proc of a process in our pid namespace; negative: it cannot be seen, or is another. */
 int shm_process_open(pid_t pid, uint32_t start_time);

@@ -56,7 +56,7 @@ typedef struct ShmFoundCell {
         const uint8_t *key; /* the leaf's, */
         uint64_t *cell; /* and its word */
         uint32_t key_size, flags; /* as in the leaf */
-        uint64_t expires; /* the same, as last seen; not sealed */
+        uint64_t expires; /* the end of the leaf, as last seen; not sealed */
         uint64_t node; /* the node of the index that it was in, */
         uint64_t *word; /* and the word there */
 } ShmFoundCell;

@@ -101,9 +101,9 @@ bool shm_client_in_share(const ShmArena *arena, uint32_t client, uint32_t n);
  */
 uint32_t shm_client_release_records(ShmArena *arena, uint32_t client);
 /*
- * The same for many clients at once. n_left has an element for each entry of the table. If it is 0, the client is gone:
- * its records are released, and the element becomes the number of those that remain. If it is SHM_CLIENT_STAYS, the
- * client's records are only counted, in the lower bits.
+ * As shm_client_release_records() for many clients at once. n_left has an element for each entry of the table. If it
+ * is 0, the client is gone: its records are released, and the element becomes the number of those that remain. If it
+ * is SHM_CLIENT_STAYS, the client's records are only counted, in the lower bits.
  */
 #define SHM_CLIENT_STAYS (UINT32_C(1) << 31)
 void shm_clients_release_records(ShmArena *arena, uint32_t *n_left);

@@ -62,7 +62,7 @@ static inline int shm_actor_unnote(ShmActor *actor, uint64_t handle) {
         return shm_actor_renote(actor, handle, 0);
 }
 
-/* Makes the note of the kept path one of an object under the same root and hash. */
+/* Reuses the note of the kept path for this object, which has the same root and hash. */
 static inline int shm_actor_renote_kept(ShmActor *actor, uint64_t handle) {
         uint64_t note = actor->kept.note;
 

@@ -81,7 +81,7 @@ void shm_actor_deinit(ShmActor *actor);
 
 /* Sets the record of a dead thread DEAD. Returns whether this call did so. */
 bool shm_record_mark_dead(ShmArena *arena, uint32_t record);
-/* The same, if the record still belongs to this owner, a thread that has ended. */
+/* Sets the record DEAD if it still belongs to this owner, a thread that has ended. */
 bool shm_record_mark_gone(ShmArena *arena, uint32_t record, ShmRecordOwner owner);
 /*
  * Makes another thread of the same process the owner of a record of `client` that is USED, to give it back.

@@ -26,7 +26,7 @@ int shm_epoch_advance(ShmArena *arena, uint32_t *ret_number);
 int shm_epoch_spare(const ShmArena *arena, uint32_t *ret_id);
 /* Opens the id in a new era, out of the rotation. Preparations by the caller as for advance. -EINVAL, -ENOSPC. */
 int shm_epoch_reserve(ShmArena *arena, uint32_t id, const char *label, uint32_t *ret_number);
-/* The same; the epoch is revoked when this client ends. */
+/* Reserves the id for one client: the epoch is revoked when that client ends. */
 int shm_epoch_lease(ShmArena *arena, uint32_t id, const char *label, uint32_t client, uint32_t *ret_number);
 /* Closes the epochs that the client leased, to be revoked. Returns how many these are. */
 uint32_t shm_epoch_end_leases(ShmArena *arena, uint32_t client);

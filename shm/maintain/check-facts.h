@@ -36,5 +36,5 @@ static inline bool shm_check_in_use(SlabState state) {
 
 /* Says how the word contradicts itself. NULL: it does not. */
 const char *shm_check_word(const ShmArena *arena, SlabWord w);
-/* The same for the word's holder. A holder that died is no fault: repair takes its slab. */
+/* Says how the word and its holder contradict each other; NULL: they agree. A dead holder is no fault: repair comes. */
 const char *shm_check_holder(const ShmArena *arena, const ShmRefs *refs, uint32_t slab, SlabWord w);

@@ -13,8 +13,8 @@
 /* 0 or -ENOMEM. The arena is clean when `problems` is 0. */
 int shm_check(const ShmArena *arena, ShmCheck *ret);
 /*
- * The same, and it repairs: gives lost slots back, sets missing hints, and releases slabs whose holder's record is not
- * in use. For the maintainer.
+ * As shm_check(), and it repairs: gives lost slots back, sets missing hints, and releases slabs whose holder's record
+ * is not in use. For the maintainer.
  */
 int shm_check_repair(ShmActor *control, ShmCheck *ret);
 

@@ -59,7 +59,7 @@ typedef struct ShmClose {
         uint64_t round_starts; /* n_starts when the round began */
         uint64_t n_rounds; /* that are over */
         uint64_t n_walked; /* requests that were walked after */
-        uint64_t n_settled; /* the same, when no thread was pending and no slot in hand */
+        uint64_t n_settled; /* requests that were walked after, with no thread pending and no slot in hand */
         uint32_t era; /* newest of the id when the round began */
         bool open; /* whether that era was open then */
         bool woken; /* slabs drained since the round began */

@@ -48,8 +48,8 @@ typedef struct ShmFreeze {
  */
 int shm_freeze_begin(ShmActor *control, ShmFreeze *freeze, uint64_t epochs);
 /*
- * The same for all epochs, but only for some records: other threads do not notice. `records` has a bit for each, and
- * room for SHM_RECORDS_MAX.
+ * As shm_freeze_begin() for all epochs, but only for some records: other threads do not notice. `records` has a bit
+ * for each, and room for SHM_RECORDS_MAX.
  */
 int shm_freeze_begin_some(ShmActor *control, ShmFreeze *freeze, const uint64_t *records);
 /* Takes up a freeze of a maintainer that died, and records that were left since. True: there are any. */

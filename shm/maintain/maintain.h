@@ -82,7 +82,7 @@ uint64_t shm_maintain_step(ShmMaintain *m, uint64_t now_usec);
 static inline bool shm_maintain_is_walked(const ShmMaintain *m, uint32_t id, uint64_t number) {
         return m->closes[id].n_walked >= number;
 }
-/* The same, and no thread or slot is left to wait for. */
+/* Whether that round is over, and no thread or slot is left to wait for. */
 static inline bool shm_maintain_is_settled(const ShmMaintain *m, uint32_t id, uint64_t number) {
         return m->closes[id].n_settled >= number;
 }

@@ -30,7 +30,7 @@ uint64_t shm_owner_load(const ShmArena *arena);
 ShmOwnerState shm_owner_state(uint64_t word);
 /* The owner's entry in the client table, if the state is HELD. */
 uint32_t shm_owner_client(uint64_t word);
-/* The same process and thread. */
+/* Whether this process and thread own the control work. */
 bool shm_owner_is(uint64_t word, uint32_t client, uint32_t tid);
 
 /*

@@ -29,7 +29,7 @@ uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask);
  * For the maintainer.
  */
 uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max);
-/* The same in steps: `budget` as for shm_slab_walk_next(). True: no more than `keep` are left. */
+/* Trims in steps: `budget` as for shm_slab_walk_next(). True: no more than `keep` are left. */
 typedef struct ShmTrim {
         ShmSlabWalk count; /* the first phase, which counts FREE slabs; the second drops them */
         uint32_t n_free; /* FREE slabs that are left, as far as is known */
@@ -44,7 +44,7 @@ bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32
  * all UNCOMMITTED. Returns the bytes of the former. For the maintainer.
  */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
-/* The same in steps, beginning with an ShmSurplus of zeros. True: it is done. */
+/* Drops surplus pages in steps, beginning with an ShmSurplus of zeros. True: it is done. */
 typedef struct ShmSurplus {
         uint32_t position; /* slab to look at next */
         uint32_t tags_position; /* slab whose page of tags is the next to look at */

@@ -46,7 +46,7 @@ static inline bool shm_slab_walk_next(ShmSlabWalk *walk, const ShmArena *arena, 
         *ret_word = shm_slab_word(arena, slab);
         return true;
 }
-/* The same for a whole group: the slabs of the walk that are left in the next group which has any, a bit for each. */
+/* Walks by groups: returns the slabs of the next group that has any left, as a bit for each. */
 bool shm_slab_walk_group(ShmSlabWalk *walk, const ShmArena *arena, uint32_t *budget, uint32_t *ret_group,
                          uint64_t *ret_mask);
 

@@ -23,7 +23,7 @@ static inline const ShmClass *shm_slab_class(const ShmArena *arena, SlabWord w) 
  * intent. SLAB_E_REFUSED: there is no intent.
  */
 int shm_slab_claim(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
-/* The same, and the actor holds the slab from then on; also to take more slots of a slab that it holds. */
+/* Claims slots as well; from then on the actor holds the slab. Also takes more slots of a slab that it holds. */
 int shm_slab_hold(ShmActor *actor, uint32_t slab, uint64_t key, uint32_t n, uint64_t *ret_mask);
 
 /* The next four calls leave the intent as it is: it must name the slab already. 0 or SLAB_E_REFUSED. */

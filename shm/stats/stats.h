@@ -41,7 +41,7 @@ static inline uint64_t shm_stats_counter(const ShmStats *stats, ShmCounter count
                                                                    : 0);
 }
 
-/* The same in steps: `budget` as for shm_slab_walk_next(). True: it is done. */
+/* Counts in steps: `budget` as for shm_slab_walk_next(). True: it is done. */
 typedef struct ShmStatsWalk {
         const ShmArena *arena;
         ShmStats *stats; /* the result, which belongs to the caller */

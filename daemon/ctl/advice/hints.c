@@ -9,7 +9,7 @@
 
 /* The least surplus that is worth a sentence; stale pointers make a few such pages all the time. */
 #define SURPLUS_MIN (UINT64_C(1) << 20)
-/* The same of memory in use without objects, which must also be more than the objects take. */
+/* The least memory in use without objects that is worth one; it must also be more than the objects take. */
 #define UNUSED_MIN (UINT64_C(4) << 20)
 #define VALUE_MAX (UINT64_C(16) << 20) /* the limit of all maps: see <tslab_map.h> */
 

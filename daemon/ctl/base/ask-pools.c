@@ -68,7 +68,7 @@ static PoolState ask_pool(AskedPool *pool, uint64_t deadline) {
                 break;
         }
         r = ask_once(pool, deadline);
-        if (r == PROTO_E_CLOSED) /* by a stand-in, perhaps, as the daemon's loop went on */
+        if (r == PROTO_E_CLOSED) /* the stand-in may have hung up, since the main loop goes on */
                 r = ask_once(pool, deadline);
         return state_of(r);
 }

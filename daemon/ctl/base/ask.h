@@ -8,7 +8,7 @@
 CtlExit ask_daemon(Connection *connection, ProtoRequest *request, ProtoCallMore more, void *userdata,
                    ProtoReply **ret_reply);
 /*
- * The same for a request that may take the daemon long: shows its progress and waits until the user
+ * As ask_daemon() for a request that may take the daemon long: shows its progress and waits until the user
  * interrupts it. It hands `text` and `when_interrupted` to
  * progress_begin().
  */
@@ -21,5 +21,5 @@ int ask_stats_quietly(ProtoCall *call, uint64_t timeout_usec, ProtoReply **ret_r
 
 /* The number that the library uses for an epoch and its era. */
 uint32_t epoch_number(const Tslab__EpochInfo *epoch);
-/* The memory of slabs that have some and are not free. */
+/* The bytes of committed slabs that are in use. */
 uint64_t stats_used_bytes(const Tslab__StatsReply *stats);

@@ -43,10 +43,10 @@ void connection_deinit(Connection *connection);
  */
 int connection_call_quietly(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoCallMore more, void *userdata, ProtoReply **ret_reply, ProtoFds *ret_fds);
-/* The same with complaints. */
+/* As connection_call_quietly() with complaints. */
 CtlExit connection_call(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                         ProtoCallMore more, void *userdata, ProtoReply **ret_reply);
-/* The same for a request that is answered by one reply with descriptors. */
+/* As connection_call() for a request that is answered by one reply with descriptors. */
 CtlExit connection_call_fds(Connection *connection, ProtoRequest *request, uint64_t timeout_usec,
                             ProtoReply **ret_reply, ProtoFds *ret_fds);
 
@@ -58,7 +58,7 @@ CtlExit connection_complain(const char *path, int r, const ProtoReply *reply);
 
 /* Says hello to the socket at `path`, as proto_call_open(), without complaints. */
 int connection_try(const char *path, uint64_t timeout_usec, ProtoCall **ret_call, ProtoReply **ret_hello);
-/* The same; -ECONNREFUSED where the pool is idle, and a connection would have systemd start its daemon. */
+/* As connection_try(); -ECONNREFUSED where the pool is idle, and a connection would have systemd start its daemon. */
 int connection_try_running(const char *path, uint64_t timeout_usec, ProtoCall **ret_call,
                            ProtoReply **ret_hello);
 

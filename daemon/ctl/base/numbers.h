@@ -53,7 +53,7 @@ const Number *numbers_of(NumberScope scope, size_t *ret_n);
 
 /* `message` is of the number's scope; NULL: the daemon sent none, and all is 0. */
 uint64_t number_value(const Number *number, const void *message);
-/* The same of a counter by its name. */
+/* As number_value() for a counter by its name. */
 uint64_t number_counter(const Tslab__Counters *counters, const char *name);
 
 /* The list of a scope in the source of a manual page, as scdoc reads it. */

@@ -23,7 +23,7 @@ typedef struct Entries {
 
 /* Opens a map of the pool that the command line names. */
 CtlExit entries_open(Entries *entries, const char *map, bool writes);
-/* The same in two steps, for one map after another; a map that is open is closed first. */
+/* As entries_open() in two steps, for one map after another; a map that is open is closed first. */
 CtlExit entries_open_pool(Entries *entries, bool writes);
 CtlExit entries_open_map(Entries *entries, const char *map, const struct tslab_map_options *options);
 void entries_close_map(Entries *entries);

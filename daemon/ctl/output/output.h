@@ -17,7 +17,7 @@ FILE *output_stream(void);
 /* Prints the value, which is freed: indented on a terminal, else in one line. */
 void output_json(json_object *value);
 
-/* The same in one line even on a terminal, for values that are followed by more. */
+/* As output_json(), but in one line even on a terminal, for values that are followed by more. */
 void output_json_line(json_object *value);
 
 /*

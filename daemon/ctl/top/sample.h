@@ -37,5 +37,5 @@ static inline const Tslab__StatsReply *top_stats(const TopSample *sample) {
  */
 bool top_comparable(const TopSample *before, const TopSample *now);
 double top_rate(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to);
-/* The same for a number that may fall. */
+/* As top_rate() for a number that may fall. */
 double top_change(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to);

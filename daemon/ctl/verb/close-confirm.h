@@ -1,6 +1,6 @@
 #pragma once
 
-/* The question before epochs are closed, where that would cost more than memory that nobody uses. */
+/* Asks the user before a close that frees live objects, or breaks programs. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -55,7 +55,7 @@ static void update_sample(Top *top) {
         TopSample sample;
         int r = take_sample(top, &sample);
 
-        if (r == PROTO_E_CLOSED) /* by a stand-in, perhaps, as the daemon's loop went on */
+        if (r == PROTO_E_CLOSED) /* the stand-in may have hung up, since the main loop goes on */
                 r = take_sample(top, &sample);
         if (r) {
                 (void) snprintf(top->trouble, sizeof(top->trouble), "%s; trying again",

@@ -76,7 +76,7 @@ static bool is_others_turn(ShmCellTurn *turn, uint64_t cell, uint64_t value) {
         return turn->begun - begun <= n * OFTEN_TICKS;
 }
 
-/* The same as load_cell(), after a pause if it is another thread's turn. */
+/* Loads as load_cell() does, after a pause if it is another thread's turn. */
 static inline bool load_in_turn(ShmActor *actor, const ShmTrie *trie, Cell cell, uint64_t *ret_value) {
         if (!load_cell(trie, cell, ret_value))
                 return false;

@@ -24,8 +24,8 @@ static inline void shm_map_sweep_begin_map(ShmMapSweep *sweep) {
 /* How many counts of maps were asked for so far, of all maps together, modulo 2^32. */
 uint32_t shm_map_miscounts(const ShmArena *arena);
 /*
- * Whether all maps were swept since sweeps->asked was `asked`, and each count was made that had been asked for when
- * shm_map_miscounts() was `miscounts`.
+ * True once request `asked` for a sweep of all maps, and all requests for counts up to number `miscounts`, are done:
+ * sweeps->asked and shm_map_miscounts() count the requests.
  */
 bool shm_map_sweeps_ended(const ShmMapSweeps *sweeps, uint64_t asked, uint32_t miscounts);
 /* Whether a sweep is under way, or is wanted: of all maps, or only of the maps that are to be counted. */

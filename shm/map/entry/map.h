@@ -42,7 +42,7 @@ typedef enum ShmMapMode {
         SHM_MAP_INSERT, /* only where nothing was */
         SHM_MAP_UPDATE, /* only where something was */
         SHM_MAP_REPLACE, /* only where `expected` was; 0: nothing */
-        SHM_MAP_EXACT, /* the same, also where its time is over; for claims */
+        SHM_MAP_EXACT, /* as REPLACE, also where the time of `expected` is over; for claims */
 } ShmMapMode;
 
 typedef struct ShmMapPut {
@@ -89,8 +89,8 @@ uint32_t shm_map_value_max(const ShmTrie *trie);
 int shm_map_find(const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor, ShmMapView *ret_view);
 
 /*
- * The same for a put, which has an actor. In a bucket it makes stale leaves on the way unusable, so that from then on
- * the word that it finds is the key's own.
+ * As shm_map_find() for a put, which has an actor. In a bucket it makes stale leaves on the way unusable, so that
+ * from then on the word that it finds is the key's own.
  */
 int shm_map_find_place(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ShmTrieCursor *ret_cursor,
                        ShmMapView *ret_view);

@@ -14,7 +14,7 @@ static inline uint64_t shm_evict_maps(const ShmTrie *trie) {
         return shm_load_rlx(&trie->arena->header->evicting);
 }
 
-/* The same for a slab: the maps that have, or had, entries in it, without the put's own map. */
+/* A bit for each map of a slab: the maps that have, or had, entries in it, without the put's own map. */
 static inline uint64_t shm_evict_others(const ShmTrie *trie, uint32_t slab) {
         /* ORDER: rlx; a hint. */
         return shm_load_rlx(&trie->arena->lines[slab].maps) & shm_evict_maps(trie) & ~shm_evict_own(trie);

@@ -87,9 +87,9 @@ void shm_hand_end(const ShmTrie *trie, uint32_t class, uint64_t *w);
 uint32_t shm_hand_hindmost(const ShmTrie *trie, uint64_t *ret_last, uint64_t *ret_first);
 
 /*
- * The same class, for an eviction, and the place of its hand. While the hand is there, no other is further behind. So a
- * thread that finds it moved asks again: else it would move a hand ahead of the others. If the hand is more than
- * LEAD_MAX sweeps behind, since evictions for memory moved the others alone, it skips an even number of sweeps: so the
- * bits of young entries keep their meaning.
+ * The class of shm_hand_hindmost(), for an eviction, and the place of its hand. While the hand is there, no other is
+ * further behind. So a thread that finds it moved asks again: else it would move a hand ahead of the others. If the
+ * hand is more than LEAD_MAX sweeps behind, since evictions for memory moved the others alone, it skips an even number
+ * of sweeps: so the bits of young entries keep their meaning.
  */
 uint32_t shm_hand_next_class(const ShmTrie *trie, uint64_t *ret_w);

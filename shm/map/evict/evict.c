@@ -421,7 +421,7 @@ static uint64_t bytes_used(const ShmActor *actor, const ShmTrie *trie) {
         return used < 0 ? 0 : (uint64_t) used;
 }
 
-/* The same with the tallies of all threads, which takes a walk over all records. */
+/* The bytes of the map with the tallies of all threads, which takes a walk over all records. */
 static uint64_t bytes_exactly(const ShmTrie *trie) {
         ShmMapTotals totals;
 

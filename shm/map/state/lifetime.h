@@ -12,7 +12,7 @@ static inline uint64_t shm_map_now_ms(const ShmTrie *trie) {
 
 /* The end of an entry that begins now; 0: none. */
 uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
-/* The same for an entry that began at `begun_ms`. */
+/* The end of an entry that began at `begun_ms`; 0: none. */
 uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms);
 
 bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);

@@ -22,7 +22,7 @@ bool shm_map_open_root(ShmArena *arena, uint32_t i, ShmTrie *ret);
 
 /* The counts of the map that root i names, or named. */
 void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
-/* The same, but hits and misses are 0: these would take a walk over all records. */
+/* The counts without hits and misses, which are 0: these would take a walk over all records. */
 void shm_map_counts(const ShmArena *arena, uint32_t i, ShmMapTotals *ret);
 
 /* The most bytes that a thread has in its tally. With a limit, all threads together have a 64th of it at most. */

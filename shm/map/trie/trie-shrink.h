@@ -13,9 +13,9 @@ int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
  */
 int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret_found);
 /*
- * The same for a path that ends at the cursor, where a leaf was deleted just now. *noted: a freed object of which the
- * actor has a note under this root and hash; 0: none. The call uses that note for the nodes that it removes, so that it
- * needs no other; *noted is then the node that the note names.
+ * As shm_trie_shrink() for a path that ends at the cursor, where a leaf was deleted just now. *noted: a freed object of
+ * which the actor has a note under this root and hash; 0: none. The call uses that note for the nodes that it
+ * removes, so that it needs no other; *noted is then the node that the note names.
  */
 int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *cursor, uint64_t *noted);
 
@@ -24,5 +24,5 @@ int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor
  * may be put again.
  */
 void shm_trie_settle(ShmActor *actor);
-/* The same for the kept path alone, for a change that found no free note. False: there is no kept path. */
+/* Removes the nodes of the kept path alone, for a change that found no free note. False: there is no kept path. */
 bool shm_trie_settle_kept(ShmActor *actor);

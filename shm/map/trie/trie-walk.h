@@ -61,7 +61,7 @@ static inline bool trie_swap(const ShmTrieCursor *c, uint64_t value) {
         return shm_cas_acqrel(c->word, &expected, value ^ trie_cursor_seal(c));
 }
 
-/* The same with a guard of its own. It is also false if the node is stale. */
+/* As trie_swap(), with a guard of its own. False also if the node is stale. */
 static inline bool trie_change(ShmActor *actor, const ShmTrieCursor *c, uint64_t value) {
         bool done = shm_actor_guard(actor, c->node) && trie_swap(c, value);
 
