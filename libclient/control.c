@@ -471,6 +471,12 @@ void pool_thaw(struct tslab *pool, const ThreadState *thread) {
         pool_end(pool);
 }
 
+bool control_is_stopped(const struct tslab *pool) {
+        uint64_t word = shm_owner_load(&pool->arena);
+
+        return shm_owner_state(word) == SHM_OWNER_HELD && shm_owner_is_stopped(&pool->arena, word);
+}
+
 static bool has_leases(const struct tslab *pool) {
         ShmEpochInfo info;
 
@@ -488,7 +494,7 @@ bool control_end_leases(struct tslab *pool) {
         if (!has_leases(pool))
                 return true;
         while (control_begin(pool, true, &control) < 0) {
-                if (proto_now_usec() >= deadline)
+                if (proto_now_usec() >= deadline || control_is_stopped(pool))
                         return false;
                 nanosleep(&slice, NULL);
         }

@@ -11,6 +11,8 @@
  * control work; -ENOMEM.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
+/* Whether the thread that does control work is stopped, by a signal or a debugger: nobody need wait for it. */
+bool control_is_stopped(const struct tslab *pool);
 /* This thread ends, perhaps in the middle of control work. */
 void control_leave(struct tslab *pool);
 /* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. -ENOMEM. */

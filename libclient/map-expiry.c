@@ -12,7 +12,8 @@
  *      while nobody wrote may have that memory.
  *   2. Instead of such a slice, a call does a slice of a sweep of maps if one is due. A call that would fail does not.
  *   3. Of several calls that would fail one works, and the others sleep for a slice: the memory that it finds is for
- *      them, too. No call waits for a dead process, and each gives up after some slices.
+ *      them, too. After that they delete entries themselves, which needs no control work: a process that is stopped in
+ *      the middle of it delays nobody. Each call gives up after some slices.
  *
  * Who may do what: any thread that changed a map, outside of its operation, if nobody else does control work.
  *
@@ -27,6 +28,7 @@
 #include "libclient/open.h"
 #include "proto/deadline.h"
 #include "shm/map/entry/expiry.h"
+#include "shm/owner/owner.h"
 
 #define EXPIRY_SLABS 128 /* looked at between two looks at the clock: two slabs whose entries are over */
 #define SLICE_USEC 1000
@@ -63,21 +65,42 @@ void pool_run_expiry_slow(struct tslab *pool) {
         pool_end(pool);
 }
 
-/* True: another attempt is worth it. If somebody else does control work, it sleeps for as long as a slice. */
-static bool run_slice_at_once(struct tslab *pool) {
-        const struct timespec slice = { .tv_nsec = URGENT_SLICE_USEC * 1000 };
-        uint64_t now_ms;
+/* Deletes without control work. -EBUSY: it has looked at all slabs. */
+static int delete_expired(struct tslab *pool, uint64_t now_ms, uint32_t *hand) {
+        uint64_t until_usec = proto_deadline(URGENT_SLICE_USEC);
+        ThreadState *thread;
+        bool over = false;
         int r;
 
-        if (!shm_expiry_due(&pool->arena, true, &now_ms) || pool_begin(pool) < 0)
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        while (!over && proto_now_usec() < until_usec)
+                over = shm_expiry_help(&thread->actor, now_ms, hand, EXPIRY_SLABS);
+        pool_leave(pool, thread);
+        return over ? -EBUSY : 0;
+}
+
+/*
+ * True: another attempt is worth it. Where somebody else does control work, it sleeps for as long as a slice, and then
+ * helps: the other one may stand still.
+ */
+static bool run_slice_at_once(struct tslab *pool, MapRetry *retry) {
+        const struct timespec slice = { .tv_nsec = URGENT_SLICE_USEC * 1000 };
+        bool busy = shm_owner_state(shm_owner_load(&pool->arena)) == SHM_OWNER_HELD;
+        uint64_t now_ms = 0;
+        int r;
+
+        /* An owner in the middle of a pass has put the earliest end aside. */
+        if ((!shm_expiry_due(&pool->arena, true, &now_ms) && !busy) || now_ms == 0 || pool_begin(pool) < 0)
                 return false;
         r = run_slice(pool, false, now_ms, proto_deadline(URGENT_SLICE_USEC));
-        if (r == -EBUSY) {
-                nanosleep(&slice, NULL);
-                r = 0;
-        }
         pool_end(pool);
-        return r == 0;
+        if (r == -EBUSY && retry->n_slices > 0)
+                return delete_expired(pool, now_ms, &retry->hand) == 0;
+        if (r == -EBUSY)
+                nanosleep(&slice, NULL);
+        return r == 0 || r == -EBUSY;
 }
 
 /* Whether any entry has, or had, an end. */
@@ -105,7 +128,7 @@ bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry) {
                  * This is also right if nothing is left to delete: the call that failed may have deleted all that
                  * expired, at its end.
                  */
-                retry->n_slices = run_slice_at_once(map->pool) ? retry->n_slices + 1 : SLICES_MAX;
+                retry->n_slices = run_slice_at_once(map->pool, retry) ? retry->n_slices + 1 : SLICES_MAX;
                 return true;
         }
         /* Threads may have the memory in their caches. */

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libclient/control.h"
 #include "libclient/enter.h"
 #include "proto/text.h"
 #include "shm/arena/root.h"
@@ -135,6 +136,8 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
                 if (maps_get(&pool->arena, ret_epoch, &named) == 0)
                         return 0;
                 r = maps_make(pool, named);
+                if (r == -EBUSY && control_is_stopped(pool))
+                        return r;
                 if (r == -EBUSY)
                         pause_1ms();
                 else if (r && r != -EAGAIN)

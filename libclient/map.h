@@ -50,6 +50,7 @@ static inline void map_end_change(struct tslab_map *map, ThreadState *thread) {
 /* The attempts to find memory for one change. Begin with zeros. */
 typedef struct MapRetry {
         unsigned n_slices; /* in which expired entries were deleted */
+        uint32_t hand; /* the slab at which the next one begins, if others do control work */
         bool asked; /* for the caches of threads */
 } MapRetry;
 

@@ -106,3 +106,16 @@ static inline void pass_at(unsigned actor, uint64_t ms) {
 static inline void t1_pass_after(void) {
         pass_at(1, END);
 }
+
+/* A thread deletes beside a maintainer that stands still, or goes on. */
+static inline void help_at(unsigned actor, uint64_t ms) {
+        uint32_t hand = 0;
+
+        set_clock(ms);
+        while (!shm_expiry_help(world_actor(actor), ms, &hand, 1))
+                ;
+}
+
+static inline void t1_help_after(void) {
+        help_at(1, END);
+}

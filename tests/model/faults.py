@@ -1687,6 +1687,14 @@ FAULTS = [
      'if (rested > SWEEP_STALE_USEC)', 'if (0)'),
     ('reap: a sweep of the dead is left', 'meson:api-sweep/test_reap_ends_sweep', 'libclient/reap.c',
      'control_end_all(pool);', 'control_end(pool);'),
+    ('expiry: a thread that helps takes the note of an end away', 'map-cell/put-help', 'shm/map/entry/expiry.c',
+     """                if (due)
+                        (void) expire_all_slots(actor""", """                if (due && shm_xchg_acqrel(&arena->lines[*hand].expires_first, 0))
+                        (void) expire_all_slots(actor"""),
+    ('expiry: beside an owner that is stopped nobody deletes', 'meson:unit-owner/test_puts_beside_stopped_owner',
+     'libclient/map-expiry.c', 'if (r == -EBUSY && retry->n_slices > 0)', 'if (0)'),
+    ('owner: others wait for one that is stopped', 'meson:unit-owner/test_stopped_owner', 'libclient/map-open.c',
+     'if (r == -EBUSY && control_is_stopped(pool))', 'if (0)'),
     ('expiry: no slice of a sweep is done', 'meson:api-sweep/test_writers_end_sweep', 'libclient/map-expiry.c',
      'if (!sweeps || !control_sweep(&control))', 'if (true)'),
     ('map expire: leaves are counted alone', 'unit-map', 'shm/map/entry/map-scan.c',

@@ -12,7 +12,7 @@
  *      there are no such ends. The pass looks at the slabs ahead, whatever `first` is. `first` is 0 only if no end is
  *      noted.
  *
- * Who may do what: writers touch; the maintainer steps.
+ * Who may do what: writers touch; the maintainer steps; threads that need memory help.
  *
  * Crash: see shm/map/state/lifetime.c.
  */
@@ -176,6 +176,14 @@ static uint64_t expire_slots(ShmActor *control, uint32_t slab, uint32_t slot, ui
         return left;
 }
 
+static uint64_t expire_all_slots(ShmActor *actor, uint32_t slab, uint64_t now_ms, ShmTrie *trie) {
+        uint64_t left = 0;
+
+        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot += BATCH_MAX)
+                left = earlier_end(left, expire_slots(actor, slab, slot, now_ms, trie));
+        return left;
+}
+
 /* Returns the earliest end of the entries that stay in the slab. *ret_cost: 1, or SLAB_COST. */
 static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie,
                             uint32_t *ret_cost) {
@@ -191,8 +199,7 @@ static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, S
         *ret_cost = SLAB_COST;
         /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
         (void) shm_xchg_acqrel(line, 0);
-        for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot += BATCH_MAX)
-                left = earlier_end(left, expire_slots(control, slab, slot, now_ms, trie));
+        left = expire_all_slots(control, slab, now_ms, trie);
         if (left != 0)
                 (void) shm_expiry_lower(line, left);
         return left;
@@ -260,4 +267,20 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
                 /* ORDER: acqrel; nobody has noted an end. */
                 (void) shm_cas_acqrel(&expiry->first, &left, 0);
         return hand == 0;
+}
+
+bool shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t *hand, uint32_t n) {
+        const ShmArena *arena = actor->arena;
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), done = 0;
+        ShmTrie trie = {};
+
+        for (; *hand < n_slabs && done < n; ++*hand) {
+                uint64_t first = shm_load_rlx(&arena->lines[*hand].expires_first); /* ORDER: rlx; a hint. */
+                bool due = first != 0 && first <= now_ms;
+
+                if (due)
+                        (void) expire_all_slots(actor, *hand, now_ms, &trie);
+                done += due ? SLAB_COST : 1;
+        }
+        return *hand >= n_slabs;
 }

@@ -26,3 +26,8 @@ void shm_expiry_squeeze(ShmArena *arena, uint64_t maps);
  * them, and deletes these. For the maintainer. True: the pass is over.
  */
 bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n);
+/*
+ * For a call that needs memory while the maintainer stands still: looks at up to n slabs from *hand on, as a step does,
+ * and deletes their expired entries. The pass and the notes of ends stay as they are. True: that was the last slab.
+ */
+bool shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t *hand, uint32_t n);

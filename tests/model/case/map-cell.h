@@ -435,6 +435,10 @@ static void t0_put(void) {
         world.results[0] = put_ttl(0, 1, 'b', SHM_MAP_PUT, END / 2);
 }
 
+static void t0_help_after(void) {
+        help_at(0, END);
+}
+
 /* During a pass: later than the end by which that was due. */
 static void t0_put_later(void) {
         world.results[0] = put_ttl(0, 1, 'b', SHM_MAP_PUT, END);
@@ -454,6 +458,13 @@ static void post_put_pass(unsigned dead) {
         if (view_of(1).handle != 0)
                 model_fail("b is there after its end");
         map_check(2, 0);
+}
+
+/* Two delete the entry, and it goes once. */
+static void post_help_pass(unsigned dead) {
+        if (dead == 0 && view_of(0).handle != 0)
+                model_fail("it is there");
+        post_put_pass(dead);
 }
 
 /* clang-format off */
@@ -504,6 +515,12 @@ static const ModelCase model_cases[] = {
           .post = post_count_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-later-pass", .pre = pre_pass_put, .actors = { t0_put_later, t1_pass_after },
           .post = post_put_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "touch-help", .pre = pre_pass, .actors = { t0_touch, t1_help_after },
+          .post = post_touch_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "help-pass", .pre = pre_pass, .actors = { t0_help_after, t1_pass_after },
+          .post = post_help_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "put-help", .pre = pre_pass_put, .actors = { t0_put, t1_help_after },
+          .post = post_put_pass, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "put-pass", .pre = pre_pass_put, .actors = { t0_put, t1_pass_after },
           .post = post_put_pass, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
 };

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <tslab_map.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@
 #include "tests/util/test.h"
 
 #define PAGE 4096U
+#define N_SLEEPS_MAX 100 /* a call that waits for the owner sleeps a thousand times */
+#define N_PUTS 30000 /* more than the pool takes */
+#define EXPIRED_USEC 30000 /* after that entries of a millisecond are over by any clock's tick */
 
 static struct tslab *create(void) {
         struct tslab_options options = { .size = sizeof(options), .arena_bytes = 1 << 20, .n_threads = 8 };
@@ -234,19 +238,59 @@ static void test_gone_owner_bars_nobody(void **state) {
         }
 }
 
+static long n_sleeps(void) {
+        struct rusage usage;
+
+        assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+        return usage.ru_nvcsw;
+}
+
+/* Nothing that needs control work waits for it. */
 static void test_stopped_owner(void **state) {
         struct tslab *pool = create();
         struct tslab_map *map;
+        long n_before;
         Child child;
         pid_t pid = begin_owner(&child, pool, STOPS, true, false);
 
         (void) state;
         assert_int_equal(tslab_epoch_advance(pool, NULL), -EBUSY);
         assert_int_equal(tslab_reap(pool), -EBUSY);
+        n_before = n_sleeps();
         assert_int_equal(tslab_map_open(&map, pool, "map", NULL), -EBUSY);
+        assert_true(n_sleeps() - n_before < N_SLEEPS_MAX);
         assert_int_equal(tslab_control_owner(pool), pid);
         end_owner(&child, pid);
         assert_int_equal(tslab_reap(pool), 1);
+        tslab_close(pool);
+}
+
+static int put(struct tslab_map *map, uint32_t key) {
+        const struct tslab_map_put_options options = { .size = sizeof(options),
+                                                       .epoch = TSLAB_EPOCH_CURRENT,
+                                                       .ttl_ms = 1 };
+
+        return tslab_map_put_with(map, &key, sizeof(key), "value", 5, &options);
+}
+
+/* No put is refused while all entries have expired. */
+static void test_puts_beside_stopped_owner(void **state) {
+        struct tslab *pool = create();
+        struct tslab_map *map;
+        Child child;
+        pid_t pid;
+
+        (void) state;
+        assert_int_equal(tslab_map_open(&map, pool, "map", NULL), 0);
+        pid = begin_owner(&child, pool, STOPS, true, false);
+        for (uint32_t key = 0; key < N_PUTS; key++)
+                if (put(map, key) != 0) {
+                        usleep(EXPIRED_USEC);
+                        assert_int_equal(put(map, key), 0);
+                }
+        end_owner(&child, pid);
+        assert_int_equal(tslab_reap(pool), 1);
+        tslab_map_close(map);
         tslab_close(pool);
 }
 
@@ -259,6 +303,7 @@ int main(void) {
                 cmocka_unit_test(test_exec),
                 cmocka_unit_test(test_gone_owner_bars_nobody),
                 cmocka_unit_test(test_stopped_owner),
+                cmocka_unit_test(test_puts_beside_stopped_owner),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
