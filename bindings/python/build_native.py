@@ -142,6 +142,7 @@ int tslab_publish(struct tslab *pool, tslab_handle handle);
 int tslab_pending_share(struct tslab *pool, tslab_handle handle);
 int tslab_drain(struct tslab *pool);
 int tslab_reap(struct tslab *pool);
+int tslab_control_owner(struct tslab *pool);
 int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handle);
 int tslab_root_set(struct tslab *pool, const char *name, tslab_handle expected, tslab_handle handle);
 int tslab_epoch_current(struct tslab *pool, uint32_t *ret_epoch);

@@ -22,6 +22,7 @@ import daemon  # noqa: E402
 import tslab  # noqa: E402
 
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
+STOPS_MAX = 1000    # some of them are in the middle of control work
 
 
 def fork(function):
@@ -166,6 +167,30 @@ class Objects(unittest.TestCase):
         pending, shared = (int.from_bytes(self.pool.get(h)[:8], 'little') for h in handles)
         self.assertRaises(tslab.StaleError, self.pool.get, pending)
         self.assertEqual(bytes(self.pool.get(shared)[:4]), b'kept')
+
+    def test_stopped_in_control_work(self):
+        """BusyError names the process."""
+        self.assertIsNone(self.pool.control_owner())
+        pid = os.fork()
+        while pid == 0:
+            self.pool.epoch_advance()
+        try:
+            for _ in range(STOPS_MAX):
+                os.kill(pid, signal.SIGSTOP)
+                os.waitpid(pid, os.WUNTRACED)
+                if self.pool.control_owner() == pid:
+                    break
+                os.kill(pid, signal.SIGCONT)
+            calls = self.pool.epoch_advance, self.pool.reap, self.pool.epoch_reserve, lambda: tslab.Map(self.pool, 'a')
+            for call in calls:
+                with self.assertRaisesRegex(tslab.BusyError, f'process {pid}') as caught:
+                    call()
+                self.assertEqual((caught.exception.errno, caught.exception.pid), (errno.EBUSY, pid))
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        self.assertEqual(self.pool.reap(), 1)
+        self.assertIsNone(self.pool.control_owner())
 
     def test_close(self):
         handle, view = self.pool.alloc(64)

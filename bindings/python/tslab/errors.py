@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Dict, Tuple, Type
+from typing import Dict, Optional, Tuple, Type
 
 
 class Error(OSError):
@@ -48,7 +48,10 @@ class ReadOnlyError(Error):
 
 
 class BusyError(Error):
-    """Another process is doing control work; try again."""
+    """Another process is doing control work; try again. `pid` is that process, if it is still at it and the pool is
+    private: one that is stopped in the middle stays there until it goes on or ends."""
+
+    pid: Optional[int] = None
 
 
 class DaemonError(Error, ConnectionError):

@@ -13,7 +13,7 @@ from tslab import _wait
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, Key, c_string, encoded, raw
 from tslab._native import ffi, lib
 from tslab.errors import ClosedError, Error, check
-from tslab.pool import EPOCH_CURRENT, Pool
+from tslab.pool import EPOCH_CURRENT, Pool, check_control
 from tslab.stats import MapStats, fields, new
 
 _T = TypeVar('_T')
@@ -142,8 +142,8 @@ class Map(MutableMapping[bytes, bytes]):
             raise ValueError(f'out of range: limit_bytes={limit_bytes}, value_max={value_max}, stale={stale}') from e
         options.flags = (existing and lib.TSLAB_MAP_EXISTING) | (exclusive and lib.TSLAB_MAP_EXCLUSIVE)
         owner, native = pool._pool, ffi.new('struct tslab_map **')
-        check(lib.tslab_map_open(native, owner, c_string(name, 'the name of a map'), options),
-              f'map {name!r}' + (f' with limit_bytes={limit_bytes}' if limit_bytes else ''))
+        check_control(owner, lib.tslab_map_open(native, owner, c_string(name, 'the name of a map'), options),
+                      f'map {name!r}' + (f' with limit_bytes={limit_bytes}' if limit_bytes else ''))
         self.pool, self.name = pool, name
         self._options = {'ttl': ttl, 'limit_bytes': limit_bytes, 'value_max': value_max, 'stale': stale, 'evict': evict}
         self._owner = owner                 # it must not go before the map

@@ -14,7 +14,7 @@ from tslab import stats as _stats
 from tslab._bytes import Bytes, c_string, raw
 from tslab._native import ffi, lib
 from tslab.domain import Domain
-from tslab.errors import ClosedError, DaemonError, check, error
+from tslab.errors import BusyError, ClosedError, DaemonError, check, error
 
 EPOCH_CURRENT: int = lib.TSLAB_EPOCH_CURRENT
 
@@ -22,6 +22,17 @@ _CACHES = {'adaptive': lib.TSLAB_CACHE_ADAPTIVE, 'on': lib.TSLAB_CACHE_ON, 'off'
 _STATES = {lib.TSLAB_EPOCH_OPEN: 'open', lib.TSLAB_EPOCH_CLOSING: 'closing', lib.TSLAB_EPOCH_DRAINED: 'drained'}
 _ROOT_NAME_MAX = 47
 _FOUND = ffi.typeof('struct found *')
+
+
+def check_control(pool: Any, result: int, what: str = '') -> int:
+    """The result of a control call, where it is no error. A BusyError names the process that is at control work."""
+    if result != -errno.EBUSY:
+        return check(result, what)
+    pid = lib.tslab_control_owner(pool)
+    busy = error(errno.EBUSY, f'{what} (process {pid})' if pid > 0 else what)
+    if isinstance(busy, BusyError) and pid > 0:
+        busy.pid = pid
+    raise busy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,7 +232,13 @@ class Pool:
     def reap(self) -> int:
         """Private pools: gives back the slots that dead children held, and frees their pending objects. Returns how
         many children that were. BusyError: another process does control work."""
-        return check(lib.tslab_reap(self._pool))
+        return check_control(self._pool, lib.tslab_reap(self._pool), 'reaping')
+
+    def control_owner(self) -> Optional[int]:
+        """Private pools: the process that does control work now, None if none does. Calls that need control work raise
+        BusyError meanwhile. A process that is stopped in the middle of it stays there until it goes on or ends; no
+        allocation and no change of a map waits for it."""
+        return check(lib.tslab_control_owner(self._pool)) or None
 
     # Roots
 
@@ -268,7 +285,7 @@ class Pool:
     def epoch_advance(self) -> int:
         """Closes the current epoch to allocation, opens the next one and makes it current. A control call."""
         epoch = ffi.new('uint32_t *')
-        check(lib.tslab_epoch_advance(self._pool, epoch), 'advancing the epoch')
+        check_control(self._pool, lib.tslab_epoch_advance(self._pool, epoch), 'advancing the epoch')
         return int(epoch[0])
 
     def epoch_advance_from(self, expected: int) -> Tuple[bool, int]:
@@ -276,27 +293,29 @@ class Pool:
         Returns whether this call advanced, and the epoch that is current now. Of several workers that expect the same
         epoch one advances. A control call."""
         epoch = ffi.new('uint32_t *')
-        advanced = check(lib.tslab_epoch_advance_from(self._pool, expected, epoch), 'advancing the epoch')
+        advanced = check_control(self._pool, lib.tslab_epoch_advance_from(self._pool, expected, epoch),
+                                 'advancing the epoch')
         return advanced > 0, int(epoch[0])
 
     def epoch_reserve(self, label: Optional[str] = None) -> int:
         """Opens an epoch out of the rotation, for objects that outlive the others; epoch_close() gives it back. Error
         with ENOSPC where none can be spared. A control call."""
         epoch = ffi.new('uint32_t *')
-        check(lib.tslab_epoch_reserve(self._pool, _label(label), epoch), 'reserving an epoch')
+        check_control(self._pool, lib.tslab_epoch_reserve(self._pool, _label(label), epoch), 'reserving an epoch')
         return int(epoch[0])
 
     def epoch_lease(self, label: Optional[str] = None) -> int:
         """Reserves an epoch for this process alone to own: when it dies, or closes the pool, the epoch is closed and
         all its objects are freed. A forked child does not inherit the lease. A control call."""
         epoch = ffi.new('uint32_t *')
-        check(lib.tslab_epoch_lease(self._pool, _label(label), epoch), 'leasing an epoch')
+        check_control(self._pool, lib.tslab_epoch_lease(self._pool, _label(label), epoch), 'leasing an epoch')
         return int(epoch[0])
 
     def epoch_label(self, epoch: int, label: Optional[str]) -> None:
         """Labels an epoch for people, in at most 31 bytes of printable text; None takes the label off. It goes when the
         id is opened anew. StaleError. A control call."""
-        check(lib.tslab_epoch_label(self._pool, epoch, _label(label)), f'labelling epoch {epoch & 0xff}')
+        check_control(self._pool, lib.tslab_epoch_label(self._pool, epoch, _label(label)),
+                      f'labelling epoch {epoch & 0xff}')
 
     def epoch_close(self, epoch: int, revoke: bool = False, older: bool = False) -> None:
         """Closes an epoch and gives the memory of its empty slabs back to the system; that of others follows as their
@@ -305,7 +324,7 @@ class Pool:
         `revoke` frees all objects of the era that `epoch` names, or of the newest; `older` also the objects of
         earlier eras."""
         flags = (lib.TSLAB_CLOSE_REVOKE if revoke else 0) | (lib.TSLAB_CLOSE_OLDER if older else 0)
-        check(lib.tslab_epoch_close(self._pool, epoch, flags), f'closing epoch {epoch & 0xff}')
+        check_control(self._pool, lib.tslab_epoch_close(self._pool, epoch, flags), f'closing epoch {epoch & 0xff}')
 
     def epoch_ref(self, epoch: int) -> None:
         """Takes a reference to an open epoch for this process. It keeps nothing open: it lets the last process that
