@@ -6,6 +6,7 @@ test-containers.py TSLABD TSLABCTL CLIENT LIBTSLAB [TEST]
 import ctypes
 import errno
 import fcntl
+import glob
 import json
 import os
 import select
@@ -155,7 +156,11 @@ if sys.argv[1] in ('--user', '--seccomp', '--claim'):
 TSLABCTL = os.path.abspath(sys.argv[2])
 NAMESPACES = ['unshare', '--fork', '--kill-child', '--mount', '--propagation=private', '--ipc', '--net', '--uts',
               '--cgroup']
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ITSELF = [sys.executable, os.path.abspath(__file__)]
+# In a container, which sees its own /tmp: the tree of sources, or a profile, may be in that of the host.
+ITSELF_INSIDE = [sys.executable, f'/run/bin/daemon/{os.path.basename(__file__)}']
+PROFILE_INSIDE = '/run/bin/seccomp.json' if os.path.exists(PROFILE) else PROFILE
 
 
 def wait_until(condition, text):
@@ -182,7 +187,7 @@ class Container:
     def __init__(self, pool, command, proc='nosuid', uid=None, outer_uid=None, profile=None, own_pids=True, passed=(),
                  cgroup=None, **how):
         if profile is not None:
-            command = [*ITSELF, '--seccomp', profile, *command]
+            command = [*ITSELF_INSIDE, '--seccomp', profile, *command]
         if uid is not None:
             command = ['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups', *command]
         command = ['sh', '-c', SETUP, 'container', proc, pool.shared, pool.programs, mount_of(cgroup), *command]
@@ -249,6 +254,12 @@ class Pool:
         os.mkdir(self.programs)
         for source, name in zip(sys.argv[1:5], ('tslabd', 'tslabctl', 'client', 'libtslab.so.0')):
             shutil.copy(source, f'{self.programs}/{name}')
+        for folder, names in ('daemon', os.path.basename(__file__)), ('util', '*.py'):
+            os.mkdir(f'{self.programs}/{folder}')
+            for path in glob.glob(f'{TESTS}/{folder}/{names}'):
+                shutil.copy(path, f'{self.programs}/{folder}')
+        if PROFILE_INSIDE != PROFILE:
+            shutil.copy(PROFILE, f'{self.programs}/seccomp.json')
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith('TSLAB_')}
         self.environment.update(TSLAB_RUNTIME_DIR='/run/tslab', LD_LIBRARY_PATH='/run/bin')
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -463,7 +474,7 @@ class TestContainers(unittest.TestCase):
             pool.kill()
             pool.start()
             entry = pool.clients()[0]['client'] + 1
-            reader = Container(pool, [*ITSELF, '--claim', str(entry)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            reader = Container(pool, [*ITSELF_INSIDE, '--claim', str(entry)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             self.assertEqual(reader.process.stdout.readline(), b'claimed\n', reader.text())
             self.assertEqual(sorted(c['role'] for c in pool.clients()), ['operator', 'reader'])
             reader.kill()
@@ -575,8 +586,8 @@ class TestContainers(unittest.TestCase):
 
     def test_profile(self):
         """With the system calls that container engines let pass."""
-        pool = self.pool(profile=PROFILE)
-        client = Client(pool, profile=PROFILE)
+        pool = self.pool(profile=PROFILE_INSIDE)
+        client = Client(pool, profile=PROFILE_INSIDE)
         self.work(pool, client)
         pool.check()
         client.kill()
