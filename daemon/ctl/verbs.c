@@ -269,8 +269,8 @@ static bool is_in_group(const Verb *verb, const char *group) {
 }
 
 static bool is_verb_group(const char *word) {
-        for (size_t i = 0; i < N_VERBS; ++i)
-                if (is_in_group(&verbs[i], word))
+        for (const Verb *verb = verbs; verb < verbs + N_VERBS; ++verb)
+                if (is_in_group(verb, word))
                         return true;
 
         return false;
@@ -292,9 +292,9 @@ static CtlExit refuse_in_group(const char *group, const char *word) {
         char all[256] = "";
         size_t n = 0;
 
-        for (size_t i = 0; i < N_VERBS; ++i)
-                if (is_in_group(&verbs[i], group)) {
-                        names[n] = strchr(verbs[i].name, ' ') + 1;
+        for (const Verb *verb = verbs; verb < verbs + N_VERBS; ++verb)
+                if (is_in_group(verb, group)) {
+                        names[n] = strchr(verb->name, ' ') + 1;
                         (void) strncat(all, n ? ", " : "", sizeof(all) - strlen(all) - 1);
                         (void) strncat(all, names[n++], sizeof(all) - strlen(all) - 1);
                 }
@@ -329,11 +329,11 @@ CtlExit verb_find(char **words, size_t n_words, const Verb **ret_verb, size_t *r
         if (n_words == 0)
                 return complain_usage("a verb is missing; 'tslabctl --help' lists all");
 
-        for (size_t i = 0; i < N_VERBS; ++i) {
-                size_t n = match_verb(&verbs[i], words, n_words);
+        for (const Verb *verb = verbs; verb < verbs + N_VERBS; ++verb) {
+                size_t n = match_verb(verb, words, n_words);
 
                 if (n > 0) {
-                        *ret_verb = &verbs[i];
+                        *ret_verb = verb;
                         *ret_n_name = n;
                         return CTL_DONE;
                 }
@@ -360,16 +360,16 @@ CtlExit verb_admit(const Verb *verb, size_t n_args, char **args, unsigned option
 }
 
 static void print_verbs(FILE *out, const char *group, unsigned *ret_options) {
-        for (size_t i = 0; i < N_VERBS; ++i) {
+        for (const Verb *verb = verbs; verb < verbs + N_VERBS; ++verb) {
                 char usage[64];
 
                 /* 'maps' is a verb itself, too. */
-                if (group && !is_in_group(&verbs[i], group) && strcmp(verbs[i].name, group) != 0)
+                if (group && !is_in_group(verb, group) && strcmp(verb->name, group) != 0)
                         continue;
 
-                (void) snprintf(usage, sizeof(usage), "%s %s", verbs[i].name, verbs[i].operands);
-                (void) fprintf(out, "  %-24s%s\n", usage, verbs[i].summary);
-                *ret_options |= verbs[i].options;
+                (void) snprintf(usage, sizeof(usage), "%s %s", verb->name, verb->operands);
+                (void) fprintf(out, "  %-24s%s\n", usage, verb->summary);
+                *ret_options |= verb->options;
         }
 }
 

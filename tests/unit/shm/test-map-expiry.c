@@ -134,6 +134,28 @@ static void test_expiry_is_absent_at_once(void **state) {
         assert_int_equal(totals(f).expirations, 1);
 }
 
+/* A count of the map deletes an entry whose time is over, and is exact all the same. */
+static void test_expiry_in_census(void **state) {
+        Fixture *f = *state;
+        ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
+        ShmTrieScan scan = {};
+        ShmMapCensus census;
+
+        assert_int_equal(put(f, "a", "value", 100), 0);
+        assert_int_equal(put(f, "b", "stays", 0), 0);
+        assert_int_equal(totals(f).bytes, 128);
+        clock_ms += 100;
+        map->miscounts++;
+        shm_map_census_begin(&f->arena, f->trie.map - 1, &census);
+        while (!scan.done)
+                assert_in_range(shm_map_clean(&f->actor, &f->trie, &scan, 16, &census), 0, 1);
+        shm_map_census_end(&f->actor, f->trie.map - 1, &census);
+        assert_int_equal(totals(f).expirations, 1);
+        assert_int_equal(totals(f).entries, 1);
+        assert_int_equal(totals(f).bytes, 64);
+        assert_int_equal(map->roughly, 0);
+}
+
 static void test_expiry_then_put(void **state) {
         Fixture *f = *state;
         ShmMapView view;
@@ -729,6 +751,7 @@ static void test_touch_bucket(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_expiry_is_absent_at_once, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_in_census, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_then_put, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_touch, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_touch_ends, setup, map_teardown),
