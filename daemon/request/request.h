@@ -33,10 +33,10 @@ typedef struct Requests {
         /* -- */
         Counter *counter;
         Checker *checker;
-        MapSizer *sizer; /* daemon/request/maps.c's alone */
-        MapJob *maps; /* all maps under way; daemon/request/slabs.c's alone */
+        MapSizer *sizer; /* daemon/request/request-maps.c's alone */
+        MapJob *maps; /* all maps under way; daemon/request/request-slabs.c's alone */
         LookJob *looks; /* all under way; daemon/request/close-look.c's alone */
-        Queue advances; /* the first is under way; daemon/request/advance.c's alone */
+        Queue advances; /* the first is under way; daemon/request/request-advance.c's alone */
 } Requests;
 
 /* One request. The role of the session was checked before. */

@@ -1342,7 +1342,7 @@ FAULTS = [
      '''for (client = clients->first; client && client->pid != session->peer.pid;)
                 client = client->next;'''),
     ('identity: entries of earlier programs stay', 'meson:daemon-identity/test_identity_exec_self',
-     'daemon/request/attach.c',
+     'daemon/request/request-attach.c',
      'client_exec_end_others(clients, &identity, attach->program);', '(void) 0;'),
     ('identity: a pool that is closed without a daemon leaves its entry',
      'meson:daemon-identity/test_identity_closed_without_daemon', 'libclient/close.c',

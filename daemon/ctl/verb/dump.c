@@ -7,7 +7,7 @@
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/base/progress.h"
-#include "daemon/ctl/entry/dump.h"
+#include "daemon/ctl/entry/dump-map.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"

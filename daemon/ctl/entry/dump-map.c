@@ -1,4 +1,4 @@
-#include "daemon/ctl/entry/dump.h"
+#include "daemon/ctl/entry/dump-map.h"
 
 #include <errno.h>
 #include <stdlib.h>
