@@ -128,6 +128,16 @@ static const Verb verbs[] = {
                 .run = verb_maps_set,
         },
         {
+                .name = "maps clear",
+                .operands = "MAP",
+                .summary = "Delete all entries of a map",
+                .details = "The map stays, with its options. Asks first; --yes does not.",
+                .options = OPTION_POOL | OPTION_YES,
+                .n_args_min = 1,
+                .n_args_max = 1,
+                .run = verb_maps_clear,
+        },
+        {
                 .name = "maps",
                 .operands = "[MAP]",
                 .summary = "Show the maps: entries, memory, hits",

@@ -165,6 +165,13 @@ CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text) {
         return r < 0 ? complain_key(entries, text, r) : CTL_DONE;
 }
 
+CtlExit entries_delete_all(Entries *entries, uint64_t *ret_n) {
+        ssize_t n = tslab_map_expire(entries->map, TSLAB_MAP_EPOCH_ALL);
+
+        *ret_n = n < 0 ? 0 : (uint64_t) n;
+        return n < 0 ? entries_complain(entries, (int) n) : CTL_DONE;
+}
+
 int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key) {
         struct tslab_map_info info = { .size = sizeof(info) };
         char key[TSLAB_MAP_KEY_MAX];

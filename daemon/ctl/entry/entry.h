@@ -50,6 +50,8 @@ CtlExit entry_get(Entries *entries, const EntryKey *key, const char *text, void 
 CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size_t size,
                   const uint32_t *ttl_ms);
 CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text);
+/* Deletes all entries that are there when it comes to them, and counts them. */
+CtlExit entries_delete_all(Entries *entries, uint64_t *ret_n);
 /*
  * 1: the next one; 0: there is none. After a complaint: -EUCLEAN, of the next one alone: its key is there, its value is
  * damaged; others, of the map. The caller frees *ret_key, which these two set.

@@ -1,12 +1,14 @@
-/* get, put, delete and keys: entries of maps, for people at a terminal and for scripts. */
+/* get, put, delete, keys and maps clear: entries of maps, for people at a terminal and for scripts. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/entry/entry.h"
 #include "daemon/ctl/output/json.h"
@@ -163,6 +165,49 @@ CtlExit verb_delete(char **args, size_t n_args) {
         r = r ?: entry_delete(&entries, &key, args[1]);
         free(key.bytes);
         return r;
+}
+
+static CtlExit confirm_clear(const Entries *entries) {
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+        char line[16];
+        int r = tslab_map_statistics(entries->map, &s);
+
+        if (r < 0)
+                return entries_complain(entries, r);
+        if (!isatty(STDIN_FILENO))
+                return complain_usage(
+                        "'maps clear' deletes all entries: give --yes where nobody can be asked");
+        (void) fprintf(stderr,
+                       "%" PRIu64 " entries of map '%s' are deleted, for every program. Go on? [y/N] ",
+                       s.entries, entries->name);
+        (void) fflush(stderr);
+        if (fgets(line, sizeof(line), stdin) && (!strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n")))
+                return CTL_DONE;
+        return complain("nothing was deleted");
+}
+
+CtlExit verb_maps_clear(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        json_object *o;
+        uint64_t n = 0;
+        CtlExit r;
+
+        r = entries_open(&entries, args[0], true);
+        if (r == CTL_DONE && !arg_yes)
+                r = confirm_clear(&entries);
+        r = r ?: entries_delete_all(&entries, &n);
+        if (r)
+                return r;
+        if (!arg_json) {
+                (void) fprintf(output_stream(), "Deleted %s of map '%s'.\n",
+                               format_count(FORMAT_BUFFER, n, "entry", "entries"), args[0]);
+                return CTL_DONE;
+        }
+        o = json_new_object();
+        json_add_string(o, "map", args[0]);
+        json_add_u64(o, "deleted", n);
+        output_json(o);
+        return CTL_DONE;
 }
 
 #define KEYS_PART 1000 /* keys between two flushes */

@@ -263,6 +263,16 @@ class Maps(Case):
         self.refused(2, "'0' is no count", 'keys', 'values', '-n', '0')
         self.refused(2, "--delay or --once does not go with 'keys'", 'keys', 'values', '--once')
 
+    def test_clear(self):
+        self.fill()
+        self.refused(2, 'give --yes where nobody can be asked', 'maps', 'clear', 'values')
+        self.assertEqual(self.one()['entries'], N)
+        self.assertEqual(self.text('maps', 'clear', 'values', '--yes'), f"Deleted {N} entries of map 'values'.\n")
+        self.assertEqual(self.one()['entries'], 0)
+        self.text('put', 'values', 'a', 'x')
+        self.assertEqual(self.json('maps', 'clear', 'values', '--yes'), {'map': 'values', 'deleted': 1})
+        self.refused(1, "no map 'none'", 'maps', 'clear', 'none', '--yes')
+
     def test_a_reader_that_has_enough(self):
         """Keys come part by part, and their reader may hang up."""
         self.fill()
