@@ -74,6 +74,16 @@ class Completion:
         self.assertEqual(self.complete('clients', '--sort', ''), set(fields))
         self.assertEqual(self.complete('stats', '--socket', 'def'), {'default.sock', 'default.lock', 'default.run', 'default.settings'})
 
+    def test_maps(self):
+        """Names of maps, of the pool that is named; the file of a dump."""
+        self.client().do('put 10 1')
+        for verb in ('keys',), ('get',), ('put',), ('delete',), ('maps', 'set'), ('dump', 'file'), ('load', 'file'):
+            self.assertEqual(self.complete(*verb, ''), {'values'}, verb)
+            self.assertEqual(self.complete('--pool', 'default', *verb, 'v'), {'values'}, verb)
+            self.assertEqual(self.complete('--pool', 'other', *verb, ''), set(), verb)
+        self.assertEqual(self.complete('get', 'values', ''), set())
+        self.assertIn('default.sock', self.complete('dump', 'def'))
+
 
 class Bash(Completion, VerbTest):
     SHELL, FILE = ['bash', '--norc', '-c', BASH, 'bash'], f'{COMPLETION}/tslabctl.bash'

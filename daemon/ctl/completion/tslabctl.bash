@@ -10,9 +10,15 @@ _tslabctl_options() {
         _tslabctl_help "$1" Options "${@:2}" | sed -n 's/^\(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p'
 }
 
+# PROGRAM POOL: the names of its maps. A pool that is idle is not asked, which would start it.
+_tslabctl_maps() {
+        "$1" list --no-legend 2>/dev/null | grep -q "^$2  *running" &&
+                "$1" --pool "$2" maps --no-legend 2>/dev/null | sed 's/  .*//'
+}
+
 _tslabctl() {
         local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-        local valued word i skip= choices=
+        local valued word i skip= choices= pool=${TSLAB_POOL:-default}
         local -a verbs=()
 
         # "--socket PATH " and so on; of "-d, --delay SEC", both
@@ -22,6 +28,7 @@ _tslabctl() {
         for ((i = 1; i < COMP_CWORD; i++)); do
                 word=${COMP_WORDS[i]}
                 if [[ $skip ]]; then
+                        [[ ${COMP_WORDS[i - 1]} != --pool ]] || pool=$word
                         skip=
                 elif [[ $word == -* ]]; then
                         [[ $'\n'$valued != *$'\n'"$word "* ]] || skip=1
@@ -50,6 +57,12 @@ _tslabctl() {
                 [[ $choices ]] || choices=$(_tslabctl_options "$program" "${verbs[@]:0:1}")
         elif ((${#verbs[@]} == 0)); then
                 choices=$(_tslabctl_help "$program" Verbs | sed 's/ .*//' | sort -u)
+        elif [[ ${#verbs[@]} == 1 && ${verbs[0]} == @(keys|get|put|delete) || "${verbs[*]}" == 'maps set' ||
+                ${#verbs[@]} -ge 2 && ${verbs[0]} == @(dump|load) ]]; then
+                choices=$(_tslabctl_maps "$program" "$pool")
+        elif [[ ${#verbs[@]} == 1 && ${verbs[0]} == @(dump|load) ]]; then
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return
         elif ((${#verbs[@]} == 1)); then
                 choices=$(_tslabctl_help "$program" Verbs "${verbs[0]}" | sed -n "s/^${verbs[0]} \([a-z]*\).*/\1/p")
         fi
