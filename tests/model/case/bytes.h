@@ -46,6 +46,12 @@ static void pre_uncached(void) {
         pre_slabs();
 }
 
+/* The next owner has a cache, and refills it. */
+static void pre_refill(void) {
+        pre_uncached();
+        world_set_caching(1, 1);
+}
+
 /* Threads that fence for themselves, or whose caches are taken, are served so. */
 static void pre_slow(void) {
         pre_cached();
@@ -127,6 +133,8 @@ static const ModelCase model_cases[] = {
         { .name = "reuse-copy-uncached", .pre = pre_uncached, .actors = { t_reuse, t_copy }, .post = post,
           .weak = true },
         { .name = "free-take-copy", .pre = pre_uncached, .actors = { t_free_old, t_take, t_copy }, .post = post,
+          .weak = true },
+        { .name = "free-refill-copy", .pre = pre_refill, .actors = { t_free_old, t_take, t_copy }, .post = post,
           .weak = true },
         { .name = "write-free-take", .pre = pre_uncached, .actors = { t_write_free, t_take }, .post = post_taken,
           .weak = true },
