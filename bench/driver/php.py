@@ -1,6 +1,7 @@
 """PHP: calls of tslab beside APCu's and phpredis's, and sessions under php-fpm behind nginx, beside files and phpredis.
 
-    calls      256 bytes fetched and stored, a counter, an array of 1000 entries, a route table of 5 MiB
+    calls      256 bytes fetched and stored, a counter, an array of 1000 entries, a route table of 5 MiB, by one worker of
+               php-fpm; without php-fpm and nginx on the command line, where each call looks at the clock, too
     sessions   requests a second for a page that reads and writes a session of 2 KiB, with 4 workers; a worker's memory
 
 Prints a table of medians of alternating runs with its targets, and writes bench-php.json into the build folder."""
@@ -91,12 +92,16 @@ def servers(build, folder):
 
 
 def calls(php, store, sockets, n):
-    done = subprocess.run(['php', *php.options(store, sockets), SOURCES / 'calls.php', store, str(n)],
-                          stdout=subprocess.PIPE, env={**os.environ, 'REDIS_SOCKET': str(sockets['redis'])}, check=True)
-    return json.loads(done.stdout)
+    options = php.options(store, sockets)
+    if not (php.fpm and php.nginx):
+        done = subprocess.run(['php', *options, SOURCES / 'calls.php', store, str(n), sockets['redis']],
+                              stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
+    with serving(php, options, 'calls.php', 1) as port:
+        return json.loads(ask(port, f'/?store={store}&n={n}&redis={sockets["redis"]}', 'none')[0])
 
 
-def write_settings(php, folder, port):
+def write_settings(php, folder, port, page, workers):
     user = 'user = root\ngroup = root' if php.is_root else ''
     (folder / 'fpm.conf').write_text(f'''[global]
 error_log = {folder}/fpm.log
@@ -105,7 +110,7 @@ daemonize = no
 {user}
 listen = {folder}/fpm.sock
 pm = static
-pm.max_children = {WORKERS}
+pm.max_children = {workers}
 ''')
     temporary = ' '.join(f'{kind}_temp_path {folder}/{kind};'
                          for kind in ('client_body', 'fastcgi', 'proxy', 'uwsgi', 'scgi'))
@@ -113,13 +118,26 @@ pm.max_children = {WORKERS}
 {'user root;' if php.is_root else ''} events {{ }}
 http {{ access_log off; {temporary}
 server {{ listen {HOST}:{port}; location / {{ fastcgi_pass unix:{folder}/fpm.sock;
-fastcgi_param SCRIPT_FILENAME {SOURCES}/session.php; fastcgi_param REQUEST_METHOD $request_method;
+fastcgi_param SCRIPT_FILENAME {SOURCES}/{page}; fastcgi_read_timeout 600; fastcgi_param REQUEST_METHOD $request_method;
 fastcgi_param QUERY_STRING $query_string; fastcgi_param HTTP_COOKIE $http_cookie; }} }} }}
 ''')
 
 
+@contextlib.contextmanager
+def serving(php, options, page, workers):
+    """The port of nginx, before php-fpm with the page."""
+    with tempfile.TemporaryDirectory(prefix='tslab-bench-') as name, contextlib.ExitStack() as stack:
+        folder, port = pathlib.Path(name), free_port()
+        write_settings(php, folder, port, page, workers)
+        stack.enter_context(running([php.fpm, '-R', '-y', folder / 'fpm.conf', *options]))
+        stack.enter_context(running([php.nginx, '-c', folder / 'nginx.conf', '-p', folder]))
+        wait_for((folder / 'fpm.sock').exists)
+        wait_for((folder / 'nginx.pid').exists)
+        yield port
+
+
 def ask(port, path, cookie):
-    connection = http.client.HTTPConnection(HOST, port, timeout=10)
+    connection = http.client.HTTPConnection(HOST, port, timeout=600)
     with contextlib.closing(connection):
         connection.request('GET', path, headers={'Cookie': f'PHPSESSID={cookie}'})
         response = connection.getresponse()
@@ -139,12 +157,8 @@ def worker_memory(port):
 
 
 def sessions(php, handler, sockets, seconds):
-    with tempfile.TemporaryDirectory(prefix='tslab-bench-') as name, contextlib.ExitStack() as stack:
-        folder, port = pathlib.Path(name), free_port()
-        write_settings(php, folder, port)
-        stack.enter_context(running([php.fpm, '-R', '-y', folder / 'fpm.conf',
-                                     *php.session_options(handler, sockets, folder)]))
-        stack.enter_context(running([php.nginx, '-c', folder / 'nginx.conf', '-p', folder]))
+    with tempfile.TemporaryDirectory(prefix='tslab-bench-') as folder, serving(
+            php, php.session_options(handler, sockets, folder), 'session.php', WORKERS) as port:
         cookie = os.urandom(13).hex()
         wait_for(lambda: ask(port, '/', cookie)[0] == '1')
         if ask(port, '/', cookie)[0] != '2':
@@ -187,6 +201,9 @@ def main():
         parser.error(f'no such case: {" ".join(sorted(unknown))}')
     build = pathlib.Path(os.environ['TSLAB_BUILD'])
     php = Php(build)
+    if not php.has('tslab'):
+        sys.exit(f'bench: {php.tslab} is missing: "ninja -C {build} bindings/php/tslab.so" makes it, with php-dev and '
+                 'php-parser of Debian')
     runs, n, seconds = (1, 20000, 1) if arguments.quick else (arguments.runs, 300000, SECONDS)
     results = {}
     with tempfile.TemporaryDirectory(prefix='tslab-bench-') as folder, servers(build, pathlib.Path(folder)) as sockets:

@@ -1,7 +1,8 @@
 <?php
-// Calls of one store, nanoseconds each, and the memory that they take of the process: php ... calls.php STORE [ROUND].
+// Calls of one store, nanoseconds each: calls.php?store=STORE&n=ROUND&redis=SOCKET under php-fpm, as programs are that serve
+// requests, or "php ... calls.php STORE ROUND SOCKET".
 // "apcu" and "tslab" are the same functions: APCu's own, and those of tslab.apcu_compat. "cache" is Tslab\Cache, "redis"
-// is phpredis by the Unix socket that $REDIS_SOCKET names.
+// is phpredis by the Unix socket.
 
 const ROUNDS = 5;
 const KEYS = 1000;
@@ -33,7 +34,7 @@ function store(string $name): array {
                 return [$cache->set(...), $cache->get(...), loops($cache, 'increment')];
         case 'redis':
                 $redis = new Redis();
-                $redis->connect($_SERVER['REDIS_SOCKET']);
+                $redis->connect(REDIS_SOCKET);
                 return [
                         fn ($key, $value) => $redis->set($key, is_array($value) ? serialize($value) : $value),
                         fn ($key) => unserialize($redis->get($key)),
@@ -138,5 +139,8 @@ function calls(string $store, int $n): array {
         return $found;
 }
 
+[$name, $n, $socket] = isset($argv) ? array_slice($argv, 1) : [$_GET['store'], $_GET['n'], $_GET['redis']];
+define('REDIS_SOCKET', $socket);
 ini_set('memory_limit', -1);
-echo json_encode(calls($argv[1], (int) ($argv[2] ?? 300000))), "\n";
+set_time_limit(0);
+echo json_encode(calls($name, (int) $n)), "\n";
