@@ -34,12 +34,13 @@ def module(name):
 
 
 def run_tests(path):
-    """The path of PHP's run-tests.php."""
+    """The path of PHP's run-tests.php: Debian has it beside the extensions, others beside their folder."""
     config = os.path.join(os.path.dirname(os.path.realpath(PHP)), 'php-config')
     for name in config, 'php-config':
         try:
             folder = subprocess.run([name, '--extension-dir'], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
         except OSError:
             continue
-        return os.path.join(folder, 'build', path)
+        found = [os.path.join(place, 'build', path) for place in (folder, os.path.dirname(os.path.dirname(folder)))]
+        return next(filter(os.path.exists, found), found[0])
     raise AssertionError('no php-config')
