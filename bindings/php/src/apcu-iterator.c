@@ -65,7 +65,11 @@ static bool does_match(ApcuIterator *iterator, zend_string *key) {
                 return true;
         ZVAL_LONG(&found, 0);
         ZVAL_UNDEF(&parts);
+#if PHP_VERSION_ID >= 80400
+        php_pcre_match_impl(iterator->pattern, key, &found, NULL, false, 0, 0);
+#else
         php_pcre_match_impl(iterator->pattern, key, &found, NULL, false, false, 0, 0);
+#endif
         yes = zval_is_true(&found);
         zval_ptr_dtor(&found);
         return yes;
