@@ -160,9 +160,10 @@ static bool put_try_again(ShmActor *actor, const ShmTrie *trie, const ShmMapKey 
 
 /* A late thread that still works on the earlier leaf of this slot expects other values in these words, and so fails. */
 static void seal_words(ShmMapLeaf *leaf, uint64_t end, uint64_t *word, uint64_t seal) {
-        shm_store_rlx(&leaf->expires, end ^ seal); /* ORDER: rlx; before it is linked. */
         if (leaf->flags & SHM_LEAF_CELL)
-                shm_store_rlx(word, *word ^ seal); /* ORDER: rlx; as above. */
+                shm_store_rlx(word, *word ^ seal); /* ORDER: rlx; before it is linked. */
+        /* ORDER: rel, pairs with shm_map_view(); a walk over slots that finds it finds the rest of the leaf. */
+        shm_store_rel(&leaf->expires, end ^ seal);
 }
 
 /*

@@ -123,8 +123,9 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->expires = ret->head.expires ^ shm_leaf_seal(handle);
         ret->is_settled = false;
         if (__builtin_expect(ret->expires != 0, 0)) {
-                /* ORDER: rlx; read whole. It counts if the view is live after that. */
-                ret->expires = shm_load_rlx(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
+                /* ORDER: acq, pairs with seal_words(); read whole, and before the rest. */
+                ret->expires = shm_load_acq(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
+                shm_racy_copy(&ret->head, object, sizeof(ret->head));
                 ret->is_settled = ret->expires & SHM_LEAF_SETTLED;
                 ret->expires &= ~SHM_LEAF_SETTLED;
         }

@@ -788,6 +788,8 @@ static const ModelCase model_cases[] = {
           .post = post_touch_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "claim-pass", .pre = pre_pass, .actors = { t0_claim, t1_pass_after },
           .post = post_claim_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "claim-walk", .pre = pre_pass, .actors = { t0_claim, t1_pass_after }, .post = post_claim_pass,
+          .preemptions = 1, .full_preemptions = 1, .full_only = true, .weak = true },
         { .name = "fulfil-pass", .pre = pre_wait, .actors = { t0_fulfil, t1_pass_after },
           .post = post_fulfil_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "wait-fulfil", .pre = pre_wait, .actors = { t0_wait, t1_fulfil },
