@@ -167,6 +167,8 @@ static void freeze_record(ShmArena *arena, ShmFreeze *freeze, uint32_t record, u
                 shm_store_rlx(shared_seen(arena, record), 0);
         } else if (freeze->epochs[record] == 0) {
                 freeze->seen_usec[record] = load_seen(arena, record);
+                /* By this, a thread that fences for itself is judged before that time. */
+                read_seq(arena, freeze, record);
         }
         set_epochs(freeze, record, freeze->epochs[record] | epochs);
         shm_attention_store(arena, record,

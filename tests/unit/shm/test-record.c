@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "shm/arena/clock.h"
 #include "shm/cache/cache-hit.h"
 #include "shm/maintain/freeze.h"
 #include "shm/epoch/attention.h"
@@ -223,6 +224,26 @@ static void fail_membarrier(const TestArena *t, ShmFreeze *freeze) {
         freeze->seen_usec[t->actor.id] = UINT64_MAX;
 }
 
+/* The next maintainer, before the time at which stores are seen, finds a thread that fences inside its operation. */
+static void test_freeze_taken_over(void **state) {
+        static ShmFreeze first, second;
+        TestArena *t = *state;
+
+        first = second = (ShmFreeze){};
+        t->actor.record->flags |= SHM_RECORD_FENCES;
+        t->control.process = 0;
+        shm_actor_enter(&t->actor);
+        assert_int_equal(shm_freeze_begin(&t->control, &first, UINT64_MAX), 0);
+        assert_int_equal(shm_freeze_step(&t->control, &first, 100, shm_monotonic_usec()), 1);
+        /* As if that were now, however long this test is stopped. */
+        t->arena.heads[t->actor.id].seen_usec = UINT64_MAX / 2;
+        assert_true(shm_freeze_resume(&t->control, &second));
+        assert_int_equal(shm_freeze_step(&t->control, &second, 100, shm_monotonic_usec()), 1);
+        assert_true(is_frozen(t));
+        shm_actor_leave(&t->actor);
+        assert_int_equal(shm_freeze_step(&t->control, &second, 100, UINT64_MAX), 0);
+}
+
 /* A membarrier that failed is tried again: threads that stand still after one that works are the maintainer's. */
 static void test_freeze_fenced_again(void **state) {
         static ShmFreeze freeze;
@@ -287,7 +308,12 @@ static void test_take(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(table), TEST(edges), TEST(freeze_bit), TEST(freeze_inside), TEST(freeze_fenced_again),
+                TEST(table),
+                TEST(edges),
+                TEST(freeze_bit),
+                TEST(freeze_inside),
+                TEST(freeze_fenced_again),
+                TEST(freeze_taken_over),
                 TEST(take),
         };
 
