@@ -289,6 +289,7 @@ class Growth(unittest.TestCase):
             with tslab.create(size=1 << 20, threads=8) as pool:
                 pool.put(b'x')
                 pool.reap()
+                pool.control_owner()
 
         def opened():
             with tslab.open(self.daemon.socket) as pool:
