@@ -245,15 +245,17 @@ static bool decay_is_due(PoolLocal *local, const struct tslab *pool) {
 /* By the owner of control work. At most `n_max` slabs; if that leaves some that are due, they still are. */
 static void decay_trim(struct tslab *pool, ShmActor *control, uint32_t n_max) {
         PoolLocal *local = pool->local;
-        int64_t n_used;
+        int64_t least, n_used;
+        uint32_t n;
 
         if (!decay_is_due(local, pool))
                 return;
-        /* ORDER: rlx; hints. */
-        n_used = n_free_of(pool) - shm_load_rlx(&local->least_free);
+        least = shm_load_rlx(&local->least_free); /* ORDER: rlx; a hint. */
+        n_used = n_free_of(pool) - least;
         n_used = n_used > 0 ? n_used : 0;
-        if (shm_pages_trim(control, pool->retain + (uint32_t) n_used, n_max) < n_max)
-                shm_store_rlx(&local->least_free, 0); /* ORDER: rlx; the next time begins at the next look. */
+        n = shm_pages_trim(control, pool->retain + (uint32_t) n_used, n_max);
+        /* ORDER: rlx; a hint. 0: the next time begins at the next look. */
+        shm_store_rlx(&local->least_free, n < n_max ? 0 : least - n);
 }
 
 /* Empties caches of threads, in any process of the pool, that did nothing since the last look some seconds ago. */

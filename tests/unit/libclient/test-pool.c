@@ -225,6 +225,30 @@ static void test_decay(void **state) {
         tslab_close(pool);
 }
 
+/* It takes several frees to trim so many: each goes by the same least. */
+static void test_decay_in_parts(void **state) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .cache = TSLAB_CACHE_OFF,
+                                         .retain_bytes = 16 * 4096 };
+        static tslab_handle handles[1500];
+        struct tslab *pool;
+
+        (void) state;
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_alloc_batch(pool, 4096, TSLAB_EPOCH_CURRENT, handles, 1500), 1500);
+        for (int i = 0; i < 1500; i++)
+                free_after(pool, handles[i], i == 1499);
+        assert_int_equal(tslab_alloc_batch(pool, 4096, TSLAB_EPOCH_CURRENT, handles, 700), 700);
+        for (int i = 0; i < 700; i++)
+                free_after(pool, handles[i], false);
+        for (int turn = 0; turn < 4; turn++) {
+                assert_int_equal(tslab_alloc(pool, 4096, TSLAB_EPOCH_CURRENT, handles, NULL), 0);
+                free_after(pool, handles[0], true);
+        }
+        assert_true(retained_by(pool) >= 700 && retained_by(pool) <= 700 + 16 + 16);
+        tslab_close(pool);
+}
+
 /*
  * Another process does control work: the call returns -EBUSY, frees go on, and slabs that drain meanwhile go
  * back later.
@@ -632,6 +656,7 @@ int main(void) {
                 TEST(test_threads_that_ended_are_counted),
                 TEST(test_records_of_the_dead),
                 cmocka_unit_test(test_decay),
+                cmocka_unit_test(test_decay_in_parts),
                 TEST(test_control_is_taken),
                 TEST(test_control_over_fork),
                 TEST(test_reap_kept),
