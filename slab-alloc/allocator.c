@@ -69,7 +69,9 @@ static AllocatorState *state_new(void) {
         if (!read_bytes("TSLAB_SIZE", &options.arena_bytes) ||
             !read_bytes("TSLAB_RETAIN", &options.retain_bytes))
                 return state_free(state);
-        r = tslab_create(&state->pool, &options);
+        if (options.retain_bytes == 0)
+                options.retain_bytes = 1; /* none; 0 is the default of tslab_create() */
+        r = options.arena_bytes == 0 ? -EINVAL : tslab_create(&state->pool, &options);
         if (r == -EINVAL)
                 (void) fprintf(stderr, "slab_alloc: $TSLAB_SIZE is not a multiple of 4K from 4K to 64G\n");
         if (r < 0 || tslab_epoch_reserve(state->pool, "0, stable", &state->stable) < 0 ||

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <slab_alloc.h>
+#include <slab_stats.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +31,9 @@ static SlabAllocator *make(void) {
 
 /* Room and retained memory by the environment. */
 static void test_environment(void **test_state) {
-        static const char *const bad[] = { "",  "x",    "1x",           "-1",   "1KK",
-                                           "K", "1.5M", "99999999999G", "5000", "65G" };
+        static const char *const bad[] = { "",     "x",   "1x", "-1", "1KK", "K", "1.5M", "99999999999G",
+                                           "5000", "65G", "0" };
+        SlabClassStats stats;
         SlabHandle handle;
         SlabAllocator *a;
         unsigned n = 0;
@@ -46,6 +48,11 @@ static void test_environment(void **test_state) {
         while (alloc_obj_epoch(a, 768, 0, &handle))
                 n++;
         assert_int_equal(n, 16 * (4096 / 768));
+        slab_allocator_free(a);
+        assert_int_equal(setenv("TSLAB_RETAIN", "0", 1), 0);
+        a = make();
+        slab_stats_class(a, 0, &stats);
+        assert_int_equal(stats.cache_capacity, 0);
         slab_allocator_free(a);
         assert_int_equal(setenv("TSLAB_RETAIN", "much", 1), 0);
         assert_null(slab_allocator_create());
