@@ -239,7 +239,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         Manager *manager = userdata;
 
         reload(&manager->pool);
-        tell_ready(manager, false);
+        if (manager->serves)
+                tell_ready(manager, false);
         store_check_soon(&manager->store);
         return 0;
 }

@@ -1,12 +1,13 @@
 #include "daemon/takeover/keep.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +22,6 @@
 
 #define EXTEND_USEC (30 * PROTO_USEC_PER_SEC)
 #define TIME_MAX_USEC (30 * 60 * PROTO_USEC_PER_SEC) /* a disk that hangs does not stop a shutdown for good */
-
-extern char **environ;
 
 static void log_keep(int level, const Keep *keep, const char *text) {
         log_fields(level, (LogFields){ .message = MESSAGE_KEEP }, "pool %s: %s: %s",
@@ -52,24 +51,28 @@ static int open_socket(Keep *keep) {
 
 /*
  * The signals that stop the daemon stay blocked in tslabctl: systemd sends them to all processes of a service.
- * SIGPIPE, which the daemon ignores, is as usual.
+ * SIGPIPE, which the daemon ignores, is as usual. tslabctl ends with the daemon: later its file would be of a pool that
+ * has gone on.
  */
 static int spawn_ctl(Keep *keep, char **arguments) {
-        posix_spawnattr_t attributes;
-        sigset_t pipes;
-        int r = posix_spawnattr_init(&attributes);
+        pid_t parent = getpid();
+        volatile int error = 0; /* the child's, which has our memory until it is another program */
 
-        if (r)
-                return -r;
-        (void) sigemptyset(&pipes);
-        (void) sigaddset(&pipes, SIGPIPE);
-        (void) posix_spawnattr_setsigdefault(&attributes, &pipes);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-        r = posix_spawnp(&keep->pid, arguments[0], NULL, &attributes, arguments, environ);
-        (void) posix_spawnattr_destroy(&attributes);
-        if (r)
+        keep->pid = vfork();
+        if (keep->pid == 0) {
+                (void) signal(SIGPIPE, SIG_DFL);
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+                        (void) execvp(arguments[0], arguments);
+                error = errno;
+                _exit(127);
+        }
+        if (keep->pid < 0)
+                error = errno;
+        else if (error)
+                (void) waitpid(keep->pid, NULL, 0);
+        if (error)
                 keep->pid = 0;
-        return -r;
+        return -error;
 }
 
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata);
@@ -86,6 +89,33 @@ static int watch_ctl(Keep *keep) {
         }
         (void) sd_event_source_set_io_fd_own(keep->source, true);
         return 0;
+}
+
+static void name_loaded(const Keep *keep) {
+        _cleanup_(proto_freep) char *path = with_suffix(keep->loads, ".loaded");
+
+        if (!path || rename(keep->file, path) < 0)
+                log_failure(keep, path ? -errno : -ENOMEM, "rename");
+}
+
+/* None that failed before is overwritten: it may be the only copy of its maps. */
+static void name_failed(const Keep *keep) {
+        char suffix[sizeof(".failed.99")] = ".failed";
+        int r = -EEXIST;
+
+        for (unsigned i = 1; r == -EEXIST && i < 100; i++) {
+                _cleanup_(proto_freep) char *path = with_suffix(keep->loads, suffix);
+
+                if (!path)
+                        r = -ENOMEM;
+                else if (renameat2(AT_FDCWD, keep->file, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+                        r = 0;
+                else
+                        r = -errno;
+                (void) snprintf(suffix, sizeof(suffix), ".failed.%u", i);
+        }
+        if (r)
+                log_failure(keep, r, "rename");
 }
 
 static bool start_ctl(Keep *keep, const char *verb) {
@@ -105,18 +135,13 @@ static bool start_ctl(Keep *keep, const char *verb) {
         if (r == 0)
                 return true;
         log_failure(keep, r, keep->loads ? "have tslabctl load" : "have tslabctl write");
+        if (keep->loads) /* or the next file would take its place */
+                name_failed(keep);
         keep_deinit(keep);
         return false;
 }
 
 /* ---- Its end */
-
-static void name_loaded(const Keep *keep, bool whole) {
-        _cleanup_(proto_freep) char *path = with_suffix(keep->loads, whole ? ".loaded" : ".failed");
-
-        if (!path || rename(keep->file, path) < 0)
-                log_failure(keep, path ? -errno : -ENOMEM, "rename");
-}
 
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Keep *keep = userdata;
@@ -126,8 +151,13 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
         (void) waitpid(keep->pid, &status, 0);
         keep->pid = 0;
         done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        if (keep->loads)
-                name_loaded(keep, done);
+        if (keep->loads && done)
+                name_loaded(keep);
+        else if (keep->loads)
+                name_failed(keep);
+        else
+                done = access(keep->file, F_OK) ==
+                       0; /* perhaps without damaged entries, which tslabctl named */
         if (done)
                 log_keep(LOG_NOTICE, keep,
                          keep->loads ? "the maps are in the pool again" : "the maps are in the file");
@@ -146,6 +176,26 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
 
 /* ---- Interface */
 
+void keep_claim(const Pool *pool) {
+        const char *path = pool->options->keep;
+        _cleanup_(proto_freep) char *loading = path ? with_suffix(path, ".loading") : NULL;
+
+        if (path && (!loading || rename(path, loading) < 0) && errno != ENOENT)
+                log_fields(LOG_ERR, (LogFields){ .message = MESSAGE_KEEP }, "pool %s: could not take %s: %s",
+                           pool->options->pool, path, strerror(errno));
+}
+
+/*
+ * A file of before this stop, or beside memory that was taken up, must not be loaded: what it has ended may come back.
+ * It stays for an operator.
+ */
+static void put_aside(const char *path) {
+        _cleanup_(proto_freep) char *old = with_suffix(path, ".old");
+
+        if (old)
+                (void) rename(path, old);
+}
+
 bool keep_load(Keep *keep, bool taken_up) {
         const char *path = keep->sessions->pool->options->keep;
         int r = 0;
@@ -156,8 +206,8 @@ bool keep_load(Keep *keep, bool taken_up) {
         keep->loads = strdup(path);
         if (!keep->file || !keep->loads)
                 r = -ENOMEM;
-        else if ((taken_up ? unlink(path) : rename(path, keep->file)) < 0 && errno != ENOENT)
-                r = -errno;
+        if (taken_up)
+                put_aside(path);
         if (r == 0 && access(keep->file, F_OK) < 0)
                 r = -errno;
         if (r == 0)
@@ -175,6 +225,7 @@ bool keep_dump(Keep *keep) {
         if (!path || keep_is_busy(keep))
                 return false;
         keep->file = strdup(path);
+        put_aside(path);
         return keep->file && start_ctl(keep, "dump");
 }
 

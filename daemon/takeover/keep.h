@@ -6,9 +6,10 @@
  *      FILE            written as the daemon stopped, or before an upgrade
  *      FILE.loading    goes into the pool: the next daemon goes on with it if this one is killed
  *      FILE.loaded     is in the pool; kept until the next one, for an operator who needs it again
- *      FILE.failed     could not be loaded, or not all of it: nothing was lost, and the log says why
+ *      FILE.failed     was not loaded, or not all of it: nothing was lost, and the log says why; then FILE.failed.1
+ *      FILE.old        a FILE that the memory had outlived, or that a later stop found
  *
- * A FILE beside memory that was taken up has nothing that the memory has not, and goes.
+ * A FILE beside memory that was taken up has nothing that the memory has not.
  */
 #include "daemon/peer/listener.h"
 
@@ -24,6 +25,11 @@ typedef struct Keep {
         void *userdata;
 } Keep;
 
+/*
+ * Before memory that is new is given to systemd: the next daemon may take it up while it is empty, and finds by the
+ * name FILE.loading that the maps are not in it.
+ */
+void keep_claim(const Pool *pool);
 /* Both log their errors. False: there is nothing to do, or it failed, and on_done() is not called. */
 bool keep_load(Keep *keep, bool taken_up);
 bool keep_dump(Keep *keep);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/takeover/adopt.h"
+#include "daemon/takeover/keep.h"
 #include "daemon/peer/client-resume.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
@@ -215,6 +216,7 @@ static int make_arena(Pool *pool, const char *left) {
         else if (r)
                 log_error(LOG_ERR, r, "could not make the arena of pool %s", pool->options->pool);
         if (r == 0) {
+                keep_claim(pool);
                 passed_check_store();
                 passed_store_arena(pool->arena.fd);
         }

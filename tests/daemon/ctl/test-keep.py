@@ -1,5 +1,6 @@
 """TSLAB_KEEP: maps outlive the memory of their pool in a file, whatever ends when."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -151,7 +152,48 @@ class Keep(Case):
             file.write(kept)
         self.begin(arena=arena)
         self.assertEqual(self.run_ctl('get', 'values', 'alice').returncode, 1)
-        self.assertEqual(self.files(), ['.loaded'])
+        self.assertEqual(self.files(), ['.loaded', '.old'])
+
+    def test_killed_at_start(self):
+        """Memory that the manager was given is new: as long as the file is not claimed, it is not given."""
+        self.begin()
+        self.put('alice', 'cart')
+        self.stop()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(f'{self.folder}/notify')
+            manager.setblocking(False)
+            env = environment(self.folder, NOTIFY_SOCKET=f'{self.folder}/notify')
+            subprocess.run(['strace', '-f', '-o', '/dev/null', '-e', 'inject=rename:error=EIO:signal=KILL:when=1',
+                            TSLABD, '--size=16M', f'--keep={self.file}'], env=env, stderr=self.log, check=False)
+            arena = -1
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    text, fds, _, _ = socket.recv_fds(manager, 4096, 4)
+                    arena = fds[0] if b'FDNAME=arena' in text and fds else arena
+        self.begin(arena=arena)
+        self.assertEqual(self.get('alice'), 'cart')
+
+    def test_later_file(self):
+        """A file that somebody wrote while the pool went on is not loaded any more."""
+        self.begin()
+        self.put('alice', 'cart')
+        self.text('dump', self.file)
+        self.text('delete', 'values', 'alice')
+        self.hold('dump')
+        self.process.kill()
+        self.process.wait(DEADLINE)
+        self.begin()                        # with new memory, so that was the last use of the file
+        self.assertEqual(self.get('alice'), 'cart')
+        self.text('delete', 'values', 'alice')
+        os.rename(f'{self.file}.loaded', self.file)
+        self.process.terminate()
+        self.wait_held()
+        with open(f'/proc/{self.process.pid}/task/{self.process.pid}/children', encoding='ascii') as file:
+            child = int(file.read())
+        self.process.kill()
+        self.process.wait(DEADLINE)
+        wait_for(lambda: not os.path.exists(f'/proc/{child}'))      # tslabctl ends with the daemon
+        self.assertEqual(self.files(), ['.old'])
 
     def test_other_format(self):
         """An upgrade: the next daemon cannot use the memory, and loads the file that was written before it came."""
@@ -177,6 +219,11 @@ class Keep(Case):
         self.assertEqual(self.files(), ['.failed'])
         self.assertIn('is cut off; nothing was loaded', self.logged())
         self.assertIn('suffix .failed', self.logged())
+        self.put('bob', 'cart')
+        self.stop()
+        os.truncate(self.file, os.path.getsize(self.file) - 1)
+        self.begin()
+        self.assertEqual(self.files(), ['.failed', '.failed.1'])
 
     def test_second_signal(self):
         """It does not wait for the file, of which nothing is left then. Programs are served meanwhile."""
