@@ -185,15 +185,19 @@ void keep_claim(const Pool *pool) {
                            pool->options->pool, path, strerror(errno));
 }
 
-/*
- * A file of before this stop, or beside memory that was taken up, must not be loaded: what it has ended may come back.
- * It stays for an operator.
- */
-static void put_aside(const char *path) {
+/* A file beside memory that was taken up must not be loaded: what was ended may come back. It stays for an operator. */
+static bool put_aside(const char *path) {
         _cleanup_(proto_freep) char *old = with_suffix(path, ".old");
 
-        if (old)
-                (void) rename(path, old);
+        return old && rename(path, old) == 0;
+}
+
+/* An upgrade's file is of before the new tslabctl, which cannot read the memory of the old daemon. */
+static void put_back(const char *path) {
+        _cleanup_(proto_freep) char *old = with_suffix(path, ".old");
+
+        if (old && access(path, F_OK) < 0)
+                (void) rename(old, path);
 }
 
 bool keep_load(Keep *keep, bool taken_up) {
@@ -207,7 +211,7 @@ bool keep_load(Keep *keep, bool taken_up) {
         if (!keep->file || !keep->loads)
                 r = -ENOMEM;
         if (taken_up)
-                put_aside(path);
+                (void) put_aside(path);
         if (r == 0 && access(keep->file, F_OK) < 0)
                 r = -errno;
         if (r == 0)
@@ -225,7 +229,7 @@ bool keep_dump(Keep *keep) {
         if (!path || keep_is_busy(keep))
                 return false;
         keep->file = strdup(path);
-        put_aside(path);
+        keep->aside = keep->file && put_aside(path);
         return keep->file && start_ctl(keep, "dump");
 }
 
@@ -264,6 +268,9 @@ void keep_deinit(Keep *keep) {
                 (void) waitpid(keep->pid, NULL, 0);
         }
         keep->pid = 0;
+        if (keep->aside)
+                put_back(keep->file);
+        keep->aside = false;
         keep->listener = listener_free(keep->listener);
         free(keep->file);
         free(keep->loads);

@@ -20,6 +20,7 @@ typedef struct Keep {
         char *file; /* the file under way */
         char *loads; /* TSLAB_KEEP= as the load began; NULL: it writes */
         pid_t pid;
+        bool aside; /* an older FILE is FILE.old, until it is known that there is a new one */
         uint64_t since_usec;
         void (*on_done)(void *userdata); /* called once tslabctl has ended */
         void *userdata;

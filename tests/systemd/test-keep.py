@@ -39,7 +39,7 @@ expect(suffixes() == ['.loaded'], f'loaded once: {suffixes()}')
 arena = ctl_json(POOL, 'stats')['arena_id']
 sh('systemctl', 'restart', UNIT)
 expect((ctl_json(POOL, 'stats')['arena_id'], value()) == (arena, 'cart'), 'a restart keeps the memory')
-expect(suffixes() == ['.loaded'], f'beside it the file would be old: {suffixes()}')
+expect(suffixes() == ['.loaded', '.old'], f'beside it the file is old: {suffixes()}')
 pid = show(POOL, 'MainPID')
 sh('systemctl', 'kill', '-s', 'KILL', UNIT)
 wait_for_other_daemon(POOL, pid)
