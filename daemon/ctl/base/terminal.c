@@ -1,7 +1,9 @@
 #include <langinfo.h>
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -31,4 +33,11 @@ unsigned terminal_table_width(void) {
 
 bool terminal_is_utf8(void) {
         return setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+bool terminal_answers_yes(void) {
+        char line[16];
+
+        (void) fflush(stderr);
+        return fgets(line, sizeof(line), stdin) && (!strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n"));
 }

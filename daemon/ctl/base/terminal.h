@@ -1,6 +1,6 @@
 #pragma once
 
-/* The size and the characters of the terminal on stdout. */
+/* The size and the characters of the terminal on stdout, and answers to questions. */
 
 #include <stdbool.h>
 
@@ -19,3 +19,6 @@ unsigned terminal_table_width(void);
 
 /* Whether the terminal shows more than ASCII, by the locale. */
 bool terminal_is_utf8(void);
+
+/* Reads the answer to a question that is on stderr: "y" or "yes" in a line. */
+bool terminal_answers_yes(void);

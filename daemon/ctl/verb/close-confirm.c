@@ -7,6 +7,7 @@
 
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 
 #define SENTENCE_SIZE 400
 
@@ -118,13 +119,6 @@ static void print_look(const Question *question, const Tslab__EpochCloseReply *l
                 (void) fprintf(stderr, "    That process cannot allocate in it any more.\n");
 }
 
-static bool is_answered_yes(void) {
-        char line[16];
-
-        (void) fflush(stderr);
-        return fgets(line, sizeof(line), stdin) && (!strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n"));
-}
-
 static CtlExit ask_user(const Question *question, const Connection *connection, ProtoReply *const *looks,
                         size_t n_looks) {
         (void) fprintf(stderr, "In pool '%s':\n", connection->hello->hello->pool ?: "");
@@ -136,7 +130,7 @@ static CtlExit ask_user(const Question *question, const Connection *connection, 
                         stderr,
                         "Every handle to these objects becomes stale, in every process. This cannot be undone.\n");
         (void) fprintf(stderr, "Go on? [y/N] ");
-        return is_answered_yes() ? CTL_DONE : complain("nothing was closed");
+        return terminal_answers_yes() ? CTL_DONE : complain("nothing was closed");
 }
 
 /* An older daemon cannot tell what it would free. */
@@ -146,7 +140,7 @@ static CtlExit ask_blindly(const Connection *connection) {
                 "The daemon of pool '%s' is too old to tell which objects that frees. Every handle to them "
                 "becomes stale, in every process. This cannot be undone.\nGo on? [y/N] ",
                 connection->hello->hello->pool ?: "");
-        return is_answered_yes() ? CTL_DONE : complain("nothing was closed");
+        return terminal_answers_yes() ? CTL_DONE : complain("nothing was closed");
 }
 
 CtlExit close_confirm(Connection *connection, uint32_t *epochs, size_t n_epochs) {

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
+#include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/entry/entry.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
@@ -169,7 +169,6 @@ CtlExit verb_delete(char **args, size_t n_args) {
 
 static CtlExit confirm_clear(const Entries *entries) {
         struct tslab_map_statistics s = { .size = sizeof(s) };
-        char line[16];
         int r = tslab_map_statistics(entries->map, &s);
 
         if (r < 0)
@@ -180,10 +179,7 @@ static CtlExit confirm_clear(const Entries *entries) {
         (void) fprintf(stderr,
                        "%" PRIu64 " entries of map '%s' are deleted, for every program. Go on? [y/N] ",
                        s.entries, entries->name);
-        (void) fflush(stderr);
-        if (fgets(line, sizeof(line), stdin) && (!strcasecmp(line, "y\n") || !strcasecmp(line, "yes\n")))
-                return CTL_DONE;
-        return complain("nothing was deleted");
+        return terminal_answers_yes() ? CTL_DONE : complain("nothing was deleted");
 }
 
 CtlExit verb_maps_clear(char **args, size_t n_args) {
