@@ -155,9 +155,8 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
                 name_loaded(keep);
         else if (keep->loads)
                 name_failed(keep);
-        else
-                done = access(keep->file, F_OK) ==
-                       0; /* perhaps without damaged entries, which tslabctl named */
+        else /* perhaps without damaged entries, which tslabctl named */
+                done = access(keep->file, F_OK) == 0;
         if (done)
                 log_keep(LOG_NOTICE, keep,
                          keep->loads ? "the maps are in the pool again" : "the maps are in the file");

@@ -88,6 +88,11 @@ class Keep(Case):
         wait_for(lambda: os.path.exists(f'{self.path}/held'))
         os.unlink(f'{self.path}/held')
 
+    def child(self):
+        """The daemon's tslabctl."""
+        with open(f'/proc/{self.process.pid}/task/{self.process.pid}/children', encoding='ascii') as file:
+            return int(file.read())
+
     def release(self):
         with open(f'{self.path}/go', 'w', encoding='utf-8') as go:
             print('go', file=go)
@@ -188,8 +193,7 @@ class Keep(Case):
         os.rename(f'{self.file}.loaded', self.file)
         self.process.terminate()
         self.wait_held()
-        with open(f'/proc/{self.process.pid}/task/{self.process.pid}/children', encoding='ascii') as file:
-            child = int(file.read())
+        child = self.child()
         self.process.kill()
         self.process.wait(DEADLINE)
         wait_for(lambda: not os.path.exists(f'/proc/{child}'))      # tslabctl ends with the daemon
@@ -247,8 +251,7 @@ class Keep(Case):
         self.begin()
         self.process.terminate()
         self.wait_held()
-        with open(f'/proc/{self.process.pid}/task/{self.process.pid}/children', encoding='ascii') as file:
-            child = int(file.read())
+        child = self.child()
         with open(f'/proc/{child}/status', encoding='ascii') as file:
             blocked = next(int(line.split()[1], 16) for line in file if line.startswith('SigBlk'))
         self.assertTrue(blocked >> (signal.SIGTERM - 1) & blocked >> (signal.SIGINT - 1) & 1)
