@@ -236,27 +236,6 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root,
         return r;
 }
 
-int map_options_load_slow(void *ret, size_t size, const void *options) {
-        const uint8_t *bytes = options;
-        size_t given;
-
-        memcpy(&given, options, sizeof(given));
-        if (given < sizeof(given) || given > 4096)
-                return -EINVAL;
-        /* A later version's fields mean this version's behaviour where they are 0. */
-        for (size_t i = size; i < given; i++)
-                if (bytes[i] != 0)
-                        return -EINVAL;
-        memcpy(ret, options, given < size ? given : size);
-        return 0;
-}
-
-static bool are_options(const struct tslab_map_options *o, const ShmArena *arena) {
-        return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms != TSLAB_MAP_TTL_NONE &&
-               o->value_max <= SHM_LEAF_VALUE_MAX && o->evict <= TSLAB_MAP_EVICT_SIEVE &&
-               (o->limit_bytes == 0 || o->limit_bytes >= shm_leaf_cost_min(arena)) && o->reserved == 0;
-}
-
 _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                             const struct tslab_map_options *options) {
         char root[SHM_ROOT_NAME_SIZE];
@@ -265,7 +244,7 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
         int r;
 
         r = map_options_load(&o, sizeof(o), options);
-        if (r || !are_options(&o, &pool->arena))
+        if (r || !map_options_are_sound(&o, &pool->arena))
                 return -EINVAL;
         if (!*name || !proto_text_is_clean(name, TSLAB_MAP_NAME_MAX))
                 return -EINVAL;

@@ -27,6 +27,8 @@ static inline int map_options_load(void *ret, size_t size, const void *options) 
         return 0;
 }
 
+bool map_options_are_sound(const struct tslab_map_options *options, const ShmArena *arena);
+
 struct tslab_map {
         struct tslab *pool;
         ShmTrie trie;

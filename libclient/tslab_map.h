@@ -182,6 +182,26 @@ struct tslab_map_options {
 int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                    const struct tslab_map_options *options);
 
+/* Options of a map that tslab_map_set_options() changes. */
+enum tslab_map_set {
+        TSLAB_MAP_SET_LIMIT = 1, /* limit_bytes */
+        TSLAB_MAP_SET_TTL = 2,
+        TSLAB_MAP_SET_STALE = 4,
+        TSLAB_MAP_SET_VALUE_MAX = 8,
+        TSLAB_MAP_SET_EVICT = 16,
+};
+
+/*
+ * Changes options of the map, for all programs that use it: those that `set` names by TSLAB_MAP_SET_*, all at once. The
+ * others, and options->flags, do not count. So a program may give a map that others made before it the options
+ * that the map should have. A control call; "tslabctl maps set" does the same.
+ *
+ * -EINVAL      `set` is 0 or names others; options as for tslab_map_open()
+ * -EIDRM       the map is no more
+ * and the control errors
+ */
+int tslab_map_set_options(struct tslab_map *map, const struct tslab_map_options *options, uint32_t set);
+
 /* Closes the map in this process and returns NULL; NULL-safe. The map itself stays in the pool. */
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 

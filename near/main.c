@@ -28,6 +28,27 @@ typedef struct Near {
         char why[NEAR_WHY_SIZE]; /* the last trouble: it is logged once */
 } Near;
 
+/* Programs may open the near cache first, and so make its map. */
+static void set_limits(const Options *options, struct tslab *pool, struct tslab_map_options *map_options) {
+        uint32_t set = options->limit_bytes ? TSLAB_MAP_SET_LIMIT : 0;
+        struct tslab_map *map;
+        int r;
+
+        set |= options->value_max ? TSLAB_MAP_SET_VALUE_MAX : 0;
+        if (set == 0)
+                return;
+        r = tslab_map_open(&map, pool, options->name, map_options);
+        if (r == 0) {
+                r = tslab_map_set_options(map, map_options, set);
+                (void) tslab_map_close(map);
+        }
+        if (r)
+                message(LOG_WARNING,
+                        "near cache '%s' was there before, and its limits stay as they are: %s; set them by "
+                        "'tslabctl maps set %s'",
+                        options->name, strerror(-r), options->name);
+}
+
 static int open_near(const Options *options, struct tslab **ret_pool, struct tslab_near **ret_near,
                      char *ret_why) {
         const struct tslab_options pool_options = { .size = sizeof(pool_options), .comm = "tslab-near" };
@@ -53,10 +74,8 @@ static int open_near(const Options *options, struct tslab **ret_pool, struct tsl
         if (r == -EEXIST) {
                 map_options.flags = 0;
                 r = tslab_near_open(ret_near, *ret_pool, options->name, &map_options);
-                if (r == 0 && (options->limit_bytes || options->value_max))
-                        message(LOG_NOTICE,
-                                "near cache '%s' was there before; its limits are as they were, see tslabctl maps",
-                                options->name);
+                if (r == 0)
+                        set_limits(options, *ret_pool, &map_options);
         }
         if (r) {
                 (void) snprintf(ret_why, NEAR_WHY_SIZE, "cannot open near cache '%s' in pool '%s': %s",

@@ -9,7 +9,6 @@
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
 #include "shm/map/entry/expiry.h"
-#include "shm/map/evict/evict.h"
 #include "shm/map/state/options.h"
 
 static_assert(PROTO_MAP_VALUE_MAX == SHM_LEAF_VALUE_MAX, "all that a map can have");
@@ -247,19 +246,11 @@ static void apply_set(ShmMapOptions *options, const Tslab__MapSet *set) {
                 options->evict = (uint32_t) set->evict;
 }
 
-/* The map's root stays in its slot while the daemon, which alone revokes and repairs, is in here. */
 static int change_options(ShmArena *arena, const ShmTrie *trie, const Tslab__MapSet *set) {
         ShmMapOptions options = shm_map_options(trie);
-        void *object;
-        int r = shm_object_get(arena, trie->root, &object, NULL);
 
-        if (r)
-                return r;
         apply_set(&options, set);
-        shm_map_options_store(object, &options);
-        shm_expiry_look_again(arena);
-        shm_evict_offer(trie, options.evict != SHM_MAP_EVICT_NEVER);
-        return 0;
+        return shm_map_options_change(arena, trie, &options);
 }
 
 /* Whether the map could have an entry. If not, refuses. */

@@ -96,6 +96,36 @@ static void test_map_evict_options(void **state) {
         tslab_map_close(map);
 }
 
+/* A program changes options of a map that another one has made; others see them at once. */
+static void test_map_set_options(void **state) {
+        struct tslab_map_options o = { .size = sizeof(o),
+                                       .limit_bytes = 2 * COST,
+                                       .ttl_ms = 1,
+                                       .value_max = 10,
+                                       .evict = TSLAB_MAP_EVICT_SIEVE };
+        struct tslab_map *map = open_map(*state, 0, TSLAB_MAP_EVICT_NEVER);
+
+        for (uint32_t i = 0; i < 3; i++)
+                assert_int_equal(put(map, i), 0);
+        assert_int_equal(tslab_map_set_options(map, &o, 0), -EINVAL);
+        assert_int_equal(tslab_map_set_options(map, &o, 32), -EINVAL);
+        assert_int_equal(tslab_map_set_options(map, NULL, TSLAB_MAP_SET_LIMIT), -EINVAL);
+        assert_int_equal(tslab_map_set_options(map, &o, TSLAB_MAP_SET_LIMIT), 0);
+        assert_int_equal(put(map, 3), -ENOSPC);
+        assert_int_equal(get(map, 0), 1); /* the lifetime is as it was */
+        assert_int_equal(tslab_map_set_options(map, &o, TSLAB_MAP_SET_EVICT), 0);
+        assert_int_equal(put(map, 3), 0);
+        assert_int_equal(get(map, 3), 1);
+        for (uint32_t i = 3; i < 10; i++)
+                assert_int_equal(put(map, i), 0);
+        assert_int_equal(statistics(map).bytes, 2 * COST);
+        assert_int_equal(tslab_map_set_options(map, &o, TSLAB_MAP_SET_VALUE_MAX | TSLAB_MAP_SET_LIMIT), 0);
+        assert_int_equal(put(map, 3), -E2BIG);
+        o.limit_bytes = 1;
+        assert_int_equal(tslab_map_set_options(map, &o, TSLAB_MAP_SET_LIMIT), -EINVAL);
+        tslab_map_close(map);
+}
+
 /* A limit with room for no entry at all is refused; with one below the caller's entries these are, and say so. */
 static void below_an_entry(struct tslab *pool, uint32_t evict) {
         struct tslab_map_options o = { .size = sizeof(o), .limit_bytes = 63, .evict = evict };
@@ -607,6 +637,7 @@ static void test_map_evict_for_everybody(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_evict_options, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_set_options, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_never_below_an_entry, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),

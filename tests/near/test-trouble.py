@@ -832,6 +832,20 @@ class CoverTest(TroubleFixture):
         near.start()
         self.wait_covered(cache)
 
+    def test_limits_of_a_near_cache_that_a_program_made(self):
+        engine, cache = self.cache(self.redis.client())
+        near = self.near(self.redis, '--limit=64K', '--value-max=1K')
+        self.wait_covered(cache)
+        for i in range(200):
+            engine.set(f'p:{i}', b'x' * 900)
+        for i in range(200):
+            self.assertEqual(cache.get(i), b'x' * 900)
+        copies = tslab.Map(cache.pool, 'near', existing=True)
+        self.assertEqual(copies.size_max, 1024)
+        self.assertLess(copies.stats().bytes, 70_000)
+        self.assertGreater(copies.stats().evictions, 0)
+        self.assertNotIn('limits', near.end()[1])
+
     def test_two_near_caches(self):
         engine, first = self.cache(self.redis.client())
         second = tslab.NearCache(engine, first.pool, prefix='q:', name='second')

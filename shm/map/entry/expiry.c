@@ -211,6 +211,19 @@ void shm_expiry_look_again(ShmArena *arena) {
         shm_wake(arena);
 }
 
+/* The map's root stays in its slot meanwhile: the thread that does control work alone revokes and repairs. */
+int shm_map_options_change(ShmArena *arena, const ShmTrie *trie, const ShmMapOptions *options) {
+        void *root;
+        int r = shm_object_get(arena, trie->root, &root, NULL);
+
+        if (r)
+                return r;
+        shm_map_options_store(root, options);
+        shm_expiry_look_again(arena);
+        shm_evict_offer(trie, options->evict != SHM_MAP_EVICT_NEVER);
+        return 0;
+}
+
 /* Whether a pass that began a moment ago took, or takes, the stale values of these maps. */
 static bool are_squeezed(const ShmArena *arena, uint64_t maps) {
         const ShmExpiry *expiry = &arena->header->expiry;

@@ -5,6 +5,7 @@
  */
 #include "shm/map/state/lifetime.h"
 #include "shm/map/entry/map.h"
+#include "shm/map/state/options.h"
 
 /* Gives an entry a new end: `ttl_ms` from now. -ENOENT, -EIDRM, -EROFS; -EINVAL: it is a bucket. */
 int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms);
@@ -16,6 +17,8 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms);
 /* After a change of options that say how long entries are kept: the next pass looks at all of these. */
 void shm_expiry_look_again(ShmArena *arena);
+/* Changes the options of a map, while nobody but the calling thread does control work. -ESTALE: the map is no more. */
+int shm_map_options_change(ShmArena *arena, const ShmTrie *trie, const ShmMapOptions *options);
 /*
  * Maps that are full (a bit for each; all bits: the pool is) lose their stale values in the next pass, which is due
  * now. Such a pass looks at all entries with an end, so calls that follow soon do nothing.
