@@ -358,8 +358,7 @@ static void hang_up(const struct tslab *pool) {
 }
 
 void connection_take_lock(struct tslab *pool) {
-        if (lock_take(&pool->local->call_lock) &&
-            shm_load_rlx(&pool->local->attached)) /* ORDER: rlx; a hint. */
+        if (lock_take(&pool->local->call_lock) && shm_hint_load(&pool->local->attached))
                 hang_up(pool);
 }
 

@@ -126,14 +126,14 @@ static bool owner_is_gone(struct tslab *pool, uint64_t owner, bool wait, uint32_
         PoolLocal *local = pool->local;
         uint64_t now = proto_now_usec();
 
-        if (!wait && shm_load_rlx(&local->busy_owner) != owner) { /* ORDER: rlx; hints, as below. */
-                shm_store_rlx(&local->busy_owner, owner); /* ORDER: rlx; a hint. */
-                shm_store_rlx(&local->busy_usec, now + OWNER_LOOK_USEC); /* ORDER: rlx; a hint. */
+        if (!wait && shm_hint_load(&local->busy_owner) != owner) {
+                shm_hint_store(&local->busy_owner, owner);
+                shm_hint_store(&local->busy_usec, now + OWNER_LOOK_USEC);
                 return false;
         }
-        if (!wait && now < shm_load_rlx(&local->busy_usec)) /* ORDER: rlx; a hint. */
+        if (!wait && now < shm_hint_load(&local->busy_usec))
                 return false;
-        shm_store_rlx(&local->busy_usec, now + OWNER_LOOK_USEC); /* ORDER: rlx; a hint. */
+        shm_hint_store(&local->busy_usec, now + OWNER_LOOK_USEC);
         return shm_owner_is_gone(&pool->arena, owner, local->client, tid);
 }
 
@@ -210,7 +210,7 @@ static void look_and_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
 }
 
 static int64_t n_free_of(const struct tslab *pool) {
-        return (int64_t) shm_load_rlx(&pool->arena.header->n_free.value); /* ORDER: rlx; a hint. */
+        return (int64_t) shm_hint_load(&pool->arena.header->n_free.value);
 }
 
 static bool is_over_retain(const struct tslab *pool) {
@@ -226,19 +226,19 @@ static bool decay_is_due(PoolLocal *local, const struct tslab *pool) {
         int64_t n_free = n_free_of(pool);
         uint64_t now;
 
-        /* ORDER: rlx; hints, as all of this is. Two threads that write them at once delay a trim. */
-        if (n_free < shm_load_rlx(&local->least_free))
-                shm_store_rlx(&local->least_free, n_free);
+        /* Two threads that write these at once delay a trim. */
+        if (n_free < shm_hint_load(&local->least_free))
+                shm_hint_store(&local->least_free, n_free);
         if (!is_over_retain(pool))
                 return false;
         now = proto_now_usec();
-        if (now - shm_load_rlx(&local->least_usec) < DECAY_USEC) /* ORDER: rlx; see above. */
+        if (now - shm_hint_load(&local->least_usec) < DECAY_USEC)
                 return false;
-        if (shm_load_rlx(&local->least_free) > pool->retain) /* ORDER: rlx; see above. */
+        if (shm_hint_load(&local->least_free) > pool->retain)
                 return true;
-        /* ORDER: rlx; see above. The next time begins. */
-        shm_store_rlx(&local->least_usec, now);
-        shm_store_rlx(&local->least_free, n_free);
+        /* The next time begins. */
+        shm_hint_store(&local->least_usec, now);
+        shm_hint_store(&local->least_free, n_free);
         return false;
 }
 
@@ -250,12 +250,12 @@ static void decay_trim(struct tslab *pool, ShmActor *control, uint32_t n_max) {
 
         if (!decay_is_due(local, pool))
                 return;
-        least = shm_load_rlx(&local->least_free); /* ORDER: rlx; a hint. */
+        least = shm_hint_load(&local->least_free);
         n_used = n_free_of(pool) - least;
         n_used = n_used > 0 ? n_used : 0;
         n = shm_pages_trim(control, pool->retain + (uint32_t) n_used, n_max);
-        /* ORDER: rlx; a hint. 0: the next time begins at the next look. */
-        shm_store_rlx(&local->least_free, n < n_max ? 0 : least - n);
+        /* 0: the next time begins at the next look. */
+        shm_hint_store(&local->least_free, n < n_max ? 0 : least - n);
 }
 
 /* Empties caches of threads, in any process of the pool, that did nothing since the last look some seconds ago. */

@@ -105,7 +105,7 @@ static bool lock_sleep(Lock *lock, uint32_t seen) {
         /* ORDER: acqrel; nothing is ordered by it. */
         if (seen == waited || shm_cas_acqrel(&lock->word, &seen, waited))
                 (void) syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, waited, &timeout, NULL, 0);
-        return shm_load_rlx(&lock->word) == waited; /* ORDER: rlx; a hint. */
+        return shm_hint_load(&lock->word) == waited;
 }
 
 bool lock_take(Lock *lock) {

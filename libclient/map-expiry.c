@@ -105,9 +105,8 @@ static bool run_slice_at_once(struct tslab *pool, MapRetry *retry) {
 
 /* Whether any entry has, or had, an end. */
 static bool has_expired(const struct tslab *pool) {
-        /* ORDER: rlx; a hint. */
         return pool_expires(pool) ||
-               (pool->is_private && shm_load_rlx(&pool->arena.header->expiry.begun) != 0);
+               (pool->is_private && shm_hint_load(&pool->arena.header->expiry.begun) != 0);
 }
 
 /* Stale values must not keep a map, or the pool, full. In a daemon's pool the daemon deletes them soon. */

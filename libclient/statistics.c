@@ -111,9 +111,7 @@ _public_ int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_
 }
 
 static uint64_t stats_since(const ShmRecord *record, ShmCounter counter) {
-        /* ORDER: rlx; this thread's own count, or one that threads share, for people. */
-        return shm_load_rlx(&record->counters[counter]) -
-               shm_load_rlx(&record->base_counters[counter]); /* ORDER: rlx; the same. */
+        return shm_hint_load(&record->counters[counter]) - shm_hint_load(&record->base_counters[counter]);
 }
 
 _public_ int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *stats) {

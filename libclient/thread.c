@@ -447,8 +447,7 @@ static void take_record(struct tslab *pool, ThreadCache *entry) {
         (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client, lock_own_number());
         if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
                 return;
-        /* ORDER: rlx; a sum for statistics. */
-        shm_add_rlx(&pool->arena.header->n_unrecorded.value, 1);
+        shm_hint_add(&pool->arena.header->n_unrecorded.value, 1);
 }
 
 /*

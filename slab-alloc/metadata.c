@@ -12,7 +12,7 @@
 #include <string.h>
 
 static void put_figure(uint64_t *p, uint64_t value) {
-        shm_store_rlx(p, value); /* ORDER: rlx; for people. */
+        shm_hint_store(p, value);
 }
 
 uint64_t metadata_era(uint32_t number) {

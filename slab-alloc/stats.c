@@ -177,7 +177,7 @@ _public_ void slab_stats_class(SlabAllocator *alloc, uint32_t size_class, SlabCl
 }
 
 static uint64_t get_figure(const uint64_t *p) {
-        return shm_load_rlx(p); /* ORDER: rlx; for people. */
+        return shm_hint_load(p);
 }
 
 static void add_epoch_info(SlabAllocator *alloc, SlabEpochStats *out) {

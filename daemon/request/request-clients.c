@@ -23,8 +23,7 @@ typedef struct ClientPart {
 
 /* The counters of a record go on from owner to owner: the difference belongs to this owner. */
 static uint64_t record_counter(const ShmRecord *record, ShmCounter which) {
-        /* ORDER: rlx; statistics. */
-        return shm_load_rlx(&record->counters[which]) - shm_load_rlx(&record->base_counters[which]);
+        return shm_hint_load(&record->counters[which]) - shm_hint_load(&record->base_counters[which]);
 }
 
 static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
@@ -36,10 +35,10 @@ static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
         sums->frees += record_counter(record, SHM_COUNT_FREES_CACHED) +
                        record_counter(record, SHM_COUNT_FREES_UNCACHED);
         for (uint32_t n = 0; n < SHM_NOTES_MAX; n++)
-                sums->pending += shm_load_rlx(&record->notes[n].handle) != 0; /* ORDER: rlx; statistics. */
+                sums->pending += shm_hint_load(&record->notes[n].handle) != 0;
         for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);) {
                 sums->cached += shm_cache_walk_count(&walk);
-                sums->held += shm_load_rlx(&walk.cache->held) != 0; /* ORDER: rlx; statistics. */
+                sums->held += shm_hint_load(&walk.cache->held) != 0;
         }
 }
 

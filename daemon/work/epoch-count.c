@@ -21,7 +21,7 @@ static uint32_t count_live(const ShmTags *tags, uint32_t n_slots) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < n_slots; i++)
-                n += shm_load_rlx(&tags->tag[i]) & 1; /* ORDER: rlx; a figure, of no single moment. */
+                n += shm_hint_load(&tags->tag[i]) & 1;
         return n;
 }
 

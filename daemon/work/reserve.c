@@ -79,8 +79,7 @@ uint32_t reserve_high(const Reserve *reserve) {
 
 uint32_t reserve_n_free(const Reserve *reserve) {
         const ShmArena *arena = &reserve->pool->arena;
-        /* ORDER: rlx; a hint. */
-        int64_t n = (int64_t) shm_load_rlx(&arena->header->n_free.value);
+        int64_t n = (int64_t) shm_hint_load(&arena->header->n_free.value);
 
         return n < 0 ? 0 : n < arena->n_slabs ? (uint32_t) n : arena->n_slabs;
 }
@@ -96,8 +95,7 @@ static int64_t publish_allowance(const Reserve *reserve) {
 
         if (headroom != INT64_MAX)
                 headroom /= (int64_t) COST;
-        /* ORDER: rlx; a figure that is old by the time it is used. */
-        shm_store_rlx(&reserve->pool->arena.header->commit_allowance.value, (uint64_t) headroom);
+        shm_hint_store(&reserve->pool->arena.header->commit_allowance.value, (uint64_t) headroom);
         return headroom;
 }
 

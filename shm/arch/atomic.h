@@ -10,7 +10,7 @@
  * are release, so a `rel` store is a plain mov that the compiler may not move; the orders are
  * written for the processors that differ. What no builtin of gcc does is in the processor's folder.
  *
- * Every use outside this file says on its line, or at most two above it:
+ * Every use outside this file, but for hints, says on its line, or at most two above it:
  *   ORDER: <order>[, pairs with f()]; <the accesses that stay before, or after>.
  */
 #include <stdbool.h>
@@ -51,6 +51,13 @@ void shm_step(const void *address);
 #define shm_load_sc(p) SHM_AT(p, __atomic_load_n((p), __ATOMIC_SEQ_CST))
 #define shm_store_rlx(p, v) SHM_STORE(p, v, __ATOMIC_RELAXED)
 #define shm_store_rel(p, v) SHM_STORE(p, v, __ATOMIC_RELEASE)
+/*
+ * Hints: words of which every value is right that was ever stored. What is decided by one is looked at again elsewhere,
+ * or costs time at most; or it is a figure for people. They order nothing, so these four need no ORDER comment.
+ */
+#define shm_hint_load(p) shm_load_rlx(p)
+#define shm_hint_store(p, v) shm_store_rlx(p, v)
+#define shm_hint_add(p, v) shm_add_rlx(p, v)
 #define shm_xchg_acqrel(p, v) SHM_AT(p, __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL))
 #define shm_add_rlx(p, v) SHM_AT(p, __atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 #define shm_add_acqrel(p, v) SHM_AT(p, __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL))
@@ -95,8 +102,8 @@ static inline void shm_fence_after_rmw(void) {
 /* A load of this thread's own memory. The compiler does not know that another load of it gives the same value. */
 #define shm_private_again(p) (*(const volatile __typeof__(*(p)) *) (p))
 
-/* Adds one to a word that only this thread writes, without a locked instruction. */
-static inline void shm_count_rlx(uint64_t *p) {
+/* A hint, too: adds one to a word that only this thread writes, without a locked instruction. */
+static inline void shm_hint_count(uint64_t *p) {
         SHM_STEP_HERE(p);
 #ifdef SHM_TSAN
         __atomic_store_n(p, __atomic_load_n(p, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);

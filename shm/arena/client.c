@@ -78,15 +78,14 @@ static void client_describe(ShmClient *client, const ShmClientInfo *info) {
         uint64_t comm[2];
 
         memcpy(comm, info->comm, sizeof(comm));
-        shm_store_rlx(&client->uid, info->uid); /* ORDER: rlx; for people, may lag behind the word. */
-        shm_store_rlx(&client->gid, info->gid); /* ORDER: rlx; the same. */
-        shm_store_rlx(&client->role, info->role); /* ORDER: rlx; the same. */
+        shm_hint_store(&client->uid, info->uid);
+        shm_hint_store(&client->gid, info->gid);
+        shm_hint_store(&client->role, info->role);
         /* ORDER: rlx; the process reads it after the daemon's answer, which is sent later. */
         shm_store_rlx(&client->program, info->program);
-        shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; the same. */
+        shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; as the program. */
         for (int i = 0; i < 2; i++)
-                /* ORDER: rlx; the same. */
-                shm_store_rlx((uint64_t *) client->comm + i, comm[i]);
+                shm_hint_store((uint64_t *) client->comm + i, comm[i]);
 }
 
 int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
@@ -171,17 +170,17 @@ bool shm_client_end_gone(ShmArena *arena, const ShmClientInfo *info) {
 
 void shm_client_set_role(ShmArena *arena, uint32_t client, uint32_t role) {
         if (client < arena->n_records)
-                shm_store_rlx(&arena->clients[client].role, role); /* ORDER: rlx; for people. */
+                shm_hint_store(&arena->clients[client].role, role);
 }
 
 void shm_client_remove(ShmArena *arena, uint32_t client) {
         if (client >= arena->n_records)
                 return;
         shm_store_rlx(&arena->clients[client].holds, 0); /* ORDER: rlx; ordered by the word below. */
-        /* ORDER: rlx; the same. Until the next process is described, its records do not count as this user's. */
-        shm_store_rlx(&arena->clients[client].uid, 0);
-        shm_store_rlx(&arena->clients[client].role, 0); /* ORDER: rlx; the same. */
-        shm_store_rlx(&arena->clients[client].program, 0); /* ORDER: rlx; the same. */
+        /* Until the next process is described, its records do not count as this user's. */
+        shm_hint_store(&arena->clients[client].uid, 0);
+        shm_hint_store(&arena->clients[client].role, 0);
+        shm_store_rlx(&arena->clients[client].program, 0); /* ORDER: rlx; ordered by the word below. */
         /* ORDER: rel, pairs with shm_client_add(); the records are freed before the entry. */
         shm_store_rel(&arena->clients[client].word, 0);
 }
@@ -253,11 +252,11 @@ int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret) {
                 .state = word_state(word),
                 .pid = (pid_t) ((word >> PID_SHIFT) & PID_MAX_BITS),
                 .start_time = (uint32_t) word,
-                .uid = shm_load_rlx(&c->uid), /* ORDER: rlx; for people, may lag behind the word. */
-                .gid = shm_load_rlx(&c->gid), /* ORDER: rlx; the same. */
-                .role = shm_load_rlx(&c->role), /* ORDER: rlx; the same. */
+                .uid = shm_hint_load(&c->uid),
+                .gid = shm_hint_load(&c->gid),
+                .role = shm_hint_load(&c->role),
                 .program = shm_load_rlx(&c->program), /* ORDER: rlx; only the daemon writes it. */
-                .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; the same. */
+                .attached_usec = shm_load_rlx(&c->attached_usec), /* ORDER: rlx; as the program. */
         };
         shm_text_copy(ret->comm, c->comm, sizeof(ret->comm));
         return 0;

@@ -35,7 +35,7 @@ static bool has_caches(const ShmArena *arena, const ShmRecord *r) {
 
 static bool idle_look_at(ShmIdle *idle, const ShmArena *arena, uint32_t record) {
         const ShmRecord *r = shm_arena_record(arena, record);
-        uint64_t seq = shm_load_rlx(&r->seq); /* ORDER: rlx; a hint, see invariant 1. */
+        uint64_t seq = shm_hint_load(&r->seq); /* see invariant 1 */
         bool same = has_bit(idle->known, record) && idle->seqs[record] == seq;
         bool found = same && !(seq & 1) && !has_bit(idle->emptied, record) && has_caches(arena, r);
 

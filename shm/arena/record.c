@@ -134,8 +134,7 @@ static void begin_ownership(ShmArena *arena, uint32_t record) {
         shm_store_rel(&arena->heads[record].since, shm_process_ticks());
         make_seq_even(r); /* its last owner may have died inside an operation */
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
-                /* ORDER: rlx; counters are for statistics. */
-                shm_store_rlx(&r->base_counters[i], shm_load_rlx(&r->counters[i]));
+                shm_hint_store(&r->base_counters[i], shm_hint_load(&r->counters[i]));
 }
 
 int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid) {

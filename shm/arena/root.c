@@ -98,8 +98,7 @@ static void write_text(ShmRoot *root, const char *name) {
                 return;
         memcpy(words, name, strnlen(name, SHM_ROOT_NAME_SIZE - 1));
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-                /* ORDER: rlx; the text is for people. */
-                shm_store_rlx((uint64_t *) root->name + i, words[i]);
+                shm_hint_store((uint64_t *) root->name + i, words[i]);
 }
 
 /* Finds the entry of a name, or takes one for it. Each further turn passes an entry that another thread took. */

@@ -52,7 +52,7 @@ shm_inline void shm_cache_pop_hit(ShmActor *actor, ShmRecord *record, const ShmS
         shm_store_rel(&actor->tags[id], tag);
         shm_store_rel(&cache->count, n); /* ORDER: rel; after the tag. */
         shm_fence_rel(); /* ORDER: rel, pairs with shm_object_copy(); the caller's bytes are after the tag. */
-        shm_count_rlx(&record->counters[SHM_COUNT_ALLOC_HITS]); /* ORDER: rlx; a count. */
+        shm_hint_count(&record->counters[SHM_COUNT_ALLOC_HITS]);
         *ret_handle = bits ^ actor->handle_bits;
         *ret_object = actor->slabs + (uint64_t) id * (SHM_SLAB_SIZE / SHM_SLOTS_MAX) +
                       (uint64_t) (id % SHM_SLOTS_MAX) * s->size_more;
@@ -156,7 +156,7 @@ shm_inline int shm_cache_free_one(ShmActor *actor, uint64_t bits) {
         }
         shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
         shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is stored before. */
-        shm_count_rlx(&record->counters[SHM_COUNT_FREES_CACHED]); /* ORDER: rlx; a count. */
+        shm_hint_count(&record->counters[SHM_COUNT_FREES_CACHED]);
         /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before the intent is cleared. */
         shm_store_rel(&record->intent_what, 0);
         actor->freed_next = bits + (UINT64_C(2) << 32);

@@ -41,7 +41,7 @@ void shm_cache_leave(ShmActor *actor);
 /* The API number of the current epoch as the caches know it. False: they know of none. */
 static inline bool shm_cache_current(const ShmActor *actor, uint32_t *ret_number) {
         *ret_number = actor->current;
-        /* ORDER: acq, pairs with shm_freeze_begin(); an allocation in that epoch looks again. ORDER: rlx; a hint. */
+        /* ORDER: acq, pairs with shm_freeze_begin(); an allocation in that epoch looks again. ORDER: rlx; ours. */
         return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention) &&
                actor->current != UINT32_MAX;
 }

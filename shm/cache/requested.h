@@ -14,14 +14,13 @@ static inline void shm_requested_note(ShmCache *cache, size_t size) {
         uint32_t next = cache->requested_next < SHM_REQUESTED_MAX ? cache->requested_next : 0;
         size_t granules = (size - 1) / SHM_CLASS_GRANULE;
 
-        /* ORDER: rlx; a sample for statistics. */
-        shm_store_rlx(&cache->requested[next], (uint8_t) (granules == 0 ? 1 : granules));
+        shm_hint_store(&cache->requested[next], (uint8_t) (granules == 0 ? 1 : granules));
         cache->requested_next = (uint8_t) (next + 1);
 }
 
 /* Sample i of a cache of any thread, in bytes, rounded up to granules; 0: none. */
 static inline uint32_t shm_requested_get(const ShmCache *cache, uint32_t i) {
-        uint32_t granules = shm_load_rlx(&cache->requested[i]); /* ORDER: rlx; a sample for statistics. */
+        uint32_t granules = shm_hint_load(&cache->requested[i]);
 
         return granules == 0 ? 0 : (granules + 1) * SHM_CLASS_GRANULE;
 }

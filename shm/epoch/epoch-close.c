@@ -41,8 +41,7 @@ static int epoch_find_era(const ShmArena *arena, uint32_t number, uint32_t *ret_
 
 static void epoch_close_newest(ShmArena *arena, uint32_t id, uint32_t flags) {
         if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
-                /* ORDER: rlx; for people. */
-                shm_store_rlx(&arena->header->epochs[id].closed_usec, shm_now_usec());
+                shm_hint_store(&arena->header->epochs[id].closed_usec, shm_now_usec());
         (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_CLOSE, flags);
 }
 

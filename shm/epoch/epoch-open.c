@@ -21,7 +21,7 @@
 #include "shm/slab/slab.h"
 
 static void epoch_put_figure(uint64_t *p, uint64_t value) {
-        shm_store_rlx(p, value); /* ORDER: rlx; for people. */
+        shm_hint_store(p, value);
 }
 
 static void epoch_put_label(ShmEpoch *e, const char *label) {

@@ -39,7 +39,7 @@ ShmEpochWord shm_epoch_load(const ShmArena *arena, uint32_t id) {
 
 /* Figures are for people to read. They may be older than the word, and the maintainer may be writing them. */
 static uint64_t epoch_get_figure(const uint64_t *p) {
-        return shm_load_rlx(p); /* ORDER: rlx; for people. */
+        return shm_hint_load(p);
 }
 
 static void epoch_get_label(const ShmEpoch *e, char *ret) {
@@ -116,8 +116,8 @@ int shm_epoch_get(const ShmArena *arena, uint32_t id, ShmEpochInfo *ret) {
                 .era = w.era,
                 .current = shm_epoch_number(id, w.era) == shm_epoch_current(arena),
                 .revoking = shm_epoch_revoking(arena, id, &revoking),
-                /* ORDER: rlx; for people. The word is loaded before. */
-                .owner = shm_load_rlx(&e->owner_client),
+                /* The word is loaded before. */
+                .owner = shm_hint_load(&e->owner_client),
                 .opened_usec = epoch_get_figure(&e->opened_usec),
                 .closed_usec = epoch_get_figure(&e->closed_usec),
                 .reclaimed_size = epoch_get_figure(&e->era_reclaimed_size),

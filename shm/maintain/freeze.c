@@ -147,8 +147,7 @@ static uint64_t load_seen(const ShmArena *arena, uint32_t record) {
 }
 
 bool shm_freeze_is_early(const ShmArena *arena, uint32_t record) {
-        /* ORDER: rlx; a hint. */
-        return shm_load_rlx(shared_seen(arena, record)) > shm_clock_exact_ns(arena) / 1000;
+        return shm_hint_load(shared_seen(arena, record)) > shm_clock_exact_ns(arena) / 1000;
 }
 
 /* A record that was left, or that a maintainer froze and did not finish, is to be emptied of all epochs. */

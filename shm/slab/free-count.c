@@ -59,6 +59,6 @@ bool shm_free_recount(ShmArena *arena) {
                         count_taken(arena) == taken; /* ORDER: acq; as above. */
         }
         if (n != before)
-                shm_add_rlx(n_free, n - before); /* ORDER: rlx; a hint. */
+                shm_hint_add(n_free, n - before);
         return quiet;
 }

@@ -346,8 +346,7 @@ uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {
                 punch_group(arena, group, taken);
                 end_group(control, group, held);
                 shm_set_remove_mask(arena, SHM_SET_FREE, group, taken);
-                /* ORDER: rlx; a sum for statistics. */
-                shm_add_rlx(&arena->header->counters[SHM_TOTAL_RECLAIMED].value, n);
+                shm_hint_add(&arena->header->counters[SHM_TOTAL_RECLAIMED].value, n);
         }
         shm_actor_intend(control, 0);
         return n;

@@ -38,8 +38,7 @@ void shm_wake(const ShmArena *arena) {
 }
 
 void shm_free_added(ShmArena *arena, uint32_t n) {
-        /* ORDER: rlx; a hint, the sets and words decide. */
-        shm_add_rlx(&arena->header->n_free.value, n);
+        shm_hint_add(&arena->header->n_free.value, n);
 }
 
 void shm_free_taken(ShmArena *arena, uint32_t n) {
@@ -54,10 +53,10 @@ void shm_free_taken(ShmArena *arena, uint32_t n) {
 
 void shm_free_counted(ShmArena *arena, uint32_t n) {
         uint64_t *n_free = &arena->header->n_free.value;
-        uint64_t difference = n - shm_load_rlx(n_free); /* ORDER: rlx; a hint. */
+        uint64_t difference = n - shm_hint_load(n_free);
 
         if (difference != 0)
-                shm_add_rlx(n_free, difference); /* ORDER: rlx; a hint. */
+                shm_hint_add(n_free, difference);
 }
 
 /* Sets the hints of the new word that the old word did not have. */

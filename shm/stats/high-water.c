@@ -54,7 +54,7 @@ void shm_high_water_load(const ShmArena *arena, ShmHighWater *ret) {
         uint64_t *to = (uint64_t *) ret;
 
         for (size_t i = 0; i < N_WORDS; i++)
-                to[i] = shm_load_rlx(&from[i]); /* ORDER: rlx; figures for people. */
+                to[i] = shm_hint_load(&from[i]);
         if (ret->fallen_slabs > ret->used_slabs)
                 ret->fallen_slabs = ret->used_slabs;
 }
@@ -64,5 +64,5 @@ void shm_high_water_store(const ShmArena *arena, const ShmHighWater *marks) {
         uint64_t *to = (uint64_t *) &arena->header->high_water;
 
         for (size_t i = 0; i < N_WORDS; i++)
-                shm_store_rlx(&to[i], from[i]); /* ORDER: rlx; figures for people. */
+                shm_hint_store(&to[i], from[i]);
 }

@@ -103,8 +103,8 @@ static void count_gets(const ShmStatsWalk *c, const ShmRecord *r) {
         for (uint64_t maps = c->maps; maps != 0; maps &= maps - 1) {
                 uint32_t i = (uint32_t) __builtin_ctzll(maps);
 
-                c->stats->map_hits[i] += shm_load_rlx(&r->map_hits[i]); /* ORDER: rlx; a figure. */
-                c->stats->map_misses[i] += shm_load_rlx(&r->map_misses[i]); /* ORDER: rlx; a figure. */
+                c->stats->map_hits[i] += shm_hint_load(&r->map_hits[i]);
+                c->stats->map_misses[i] += shm_hint_load(&r->map_misses[i]);
         }
 }
 
@@ -115,8 +115,7 @@ static bool count_record(const ShmStatsWalk *c, uint32_t record) {
 
         c->stats->threads += record > 0 && state == SHM_RECORD_USED;
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
-                count_counter(&c->stats->counters[i], i,
-                              shm_load_rlx(&r->counters[i])); /* ORDER: rlx; a figure. */
+                count_counter(&c->stats->counters[i], i, shm_hint_load(&r->counters[i]));
         count_gets(c, r);
         return record_holds_slots(record, state);
 }
@@ -161,10 +160,8 @@ static void stats_add_totals(const ShmStatsWalk *c) {
         s->size = (uint64_t) arena->n_slabs * SHM_SLAB_SIZE;
         s->metadata_size = resident > s->committed_size ? resident - s->committed_size : 0;
         s->clients = count_clients(arena);
-        /* ORDER: rlx; for statistics. */
-        s->n_unrecorded = shm_load_rlx(&arena->header->n_unrecorded.value);
-        /* ORDER: rlx; for statistics. */
-        s->reclaimed_slabs = shm_load_rlx(&arena->header->counters[SHM_TOTAL_RECLAIMED].value);
+        s->n_unrecorded = shm_hint_load(&arena->header->n_unrecorded.value);
+        s->reclaimed_slabs = shm_hint_load(&arena->header->counters[SHM_TOTAL_RECLAIMED].value);
         for (uint32_t class = 0; class < arena->n_classes; class ++) {
                 s->live_objects += s->classes[class].live_objects;
                 s->live_size += s->classes[class].live_size;

@@ -5,7 +5,8 @@ A use carries, on its line or at most two lines above, a comment
         ORDER: <rlx|acq|rel|acqrel|sc>[, pairs with f() [and g()]]; <text>
 
 with the order of the call; a comment may serve several calls in its reach and may hold several ORDERs. f and g must be
-functions of this tree. Tests and benchmarks may call wrappers without a reason.
+functions of this tree. Tests and benchmarks may call wrappers without a reason, and
+hints (shm_hint_load() and its sisters) need none.
 
 No argument has `++` or `--` in it: wrappers are macros, which evaluate an argument twice in the explorer's build.
 """
@@ -108,6 +109,7 @@ CASES = [
     ('a step in an argument', use(GOOD, 'shm_load_acq(f(w)[i++])'), [], 'twice'),
     ('a step after the call', use(GOOD, 'shm_load_acq(&w) + i++'), [], None),
     ('no comment', use(''), [], 'without'),
+    ('a hint', use('', 'shm_hint_load(&w)'), [], None),
     ('a pair', use('', 'shm_pair_load_acq(&w)'), [], 'shm_pair_load_acq() without'),
     ('in a string', use('        puts("ORDER: acq; no");'), [], 'without'),
     ('another order', use(GOOD, 'shm_fetch_or_acqrel(&w, 1)'), [], 'ORDER: acqrel'),

@@ -118,7 +118,7 @@ extern bool model_copies;
         })
 
 /* Functions, whose steps are relaxed loads if nobody says otherwise. */
-#define shm_count_rlx(p)                                                                                     \
+#define shm_hint_count(p)                                                                                    \
         ({                                                                                                   \
                 uint64_t *shm_p_ = (p);                                                                      \
                 shm_store_rlx(shm_p_, *shm_p_ + 1);                                                          \

@@ -68,20 +68,19 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
 
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         ShmExpiry *expiry = &arena->header->expiry;
-        uint64_t first = shm_load_rlx(&expiry->first); /* ORDER: rlx; a hint. */
+        uint64_t first = shm_hint_load(&expiry->first);
         uint64_t now;
 
         if (first == 0)
                 return false;
         now = shm_clock_ns(arena) / SHM_NS_PER_MS;
         *ret_now_ms = now;
-        /* ORDER: rlx; hints. */
-        if (shm_load_rlx(&expiry->hand) != 0)
+        if (shm_hint_load(&expiry->hand) != 0)
                 return true;
-        /* PASS_BEGUN: the maintainer died at the very end of the last pass. ORDER: rlx; hints. */
-        return (first <= now || first == PASS_BEGUN || shm_load_rlx(&expiry->look_again) != 0 ||
-                shm_load_rlx(&expiry->squeeze) != 0) && /* ORDER: rlx; as above. */
-               (at_once || now - shm_load_rlx(&expiry->begun) >= PASS_MS); /* ORDER: rlx; as above. */
+        /* PASS_BEGUN: the maintainer died at the very end of the last pass. */
+        return (first <= now || first == PASS_BEGUN || shm_hint_load(&expiry->look_again) != 0 ||
+                shm_hint_load(&expiry->squeeze) != 0) &&
+               (at_once || now - shm_hint_load(&expiry->begun) >= PASS_MS);
 }
 
 /* False: look at the leaf again. */
@@ -229,9 +228,8 @@ static bool are_squeezed(const ShmArena *arena, uint64_t maps) {
         const ShmExpiry *expiry = &arena->header->expiry;
         uint64_t now_ms = shm_clock_ns(arena) / SHM_NS_PER_MS;
 
-        /* ORDER: rlx; hints. */
-        return !(maps & ~shm_load_rlx(&expiry->squeezed)) &&
-               now_ms - shm_load_rlx(&expiry->squeezed_ms) < PASS_MS; /* ORDER: rlx; as above. */
+        return !(maps & ~shm_hint_load(&expiry->squeezed)) &&
+               now_ms - shm_hint_load(&expiry->squeezed_ms) < PASS_MS;
 }
 
 void shm_expiry_squeeze(ShmArena *arena, uint64_t maps) {
@@ -248,8 +246,8 @@ static void begin_pass(ShmExpiry *expiry, uint64_t now_ms) {
         uint64_t again = shm_xchg_acqrel(&expiry->look_again, 0) | maps;
 
         if (maps != 0) {
-                shm_store_rlx(&expiry->squeezed, maps); /* ORDER: rlx; a hint. */
-                shm_store_rlx(&expiry->squeezed_ms, now_ms); /* ORDER: rlx; a hint. */
+                shm_hint_store(&expiry->squeezed, maps);
+                shm_hint_store(&expiry->squeezed_ms, now_ms);
         }
         shm_store_rlx(&expiry->squeezing, maps); /* ORDER: rlx; the maintainer's alone. */
         shm_store_rlx(&expiry->looking_again, again); /* ORDER: rlx; the maintainer's alone. */
@@ -288,7 +286,7 @@ bool shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t *hand, uint32_t 
         ShmTrie trie = {};
 
         for (; *hand < n_slabs && done < n; ++*hand) {
-                uint64_t first = shm_load_rlx(&arena->lines[*hand].expires_first); /* ORDER: rlx; a hint. */
+                uint64_t first = shm_hint_load(&arena->lines[*hand].expires_first);
                 bool due = first != 0 && first <= now_ms;
 
                 if (due)

@@ -44,8 +44,7 @@
  */
 static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
         SlotId id = shm_handle_slot(handle);
-        /* ORDER: rlx; a guess. */
-        uint32_t size = shm_load_rlx(&trie->leaf_room);
+        uint32_t size = shm_hint_load(&trie->leaf_room);
         const uint8_t *object = shm_arena_slab(trie->arena, slot_id_slab(id)) + slot_id_slot(id) * size;
 
         for (uint32_t off = 0; off < size && off < PREFETCH_SIZE; off += 64)
@@ -55,9 +54,9 @@ static inline void prefetch_leaf(const ShmTrie *trie, uint64_t handle) {
 static inline void remember_room(const ShmTrie *trie, uint32_t room) {
         uint32_t *guess = (uint32_t *) &trie->leaf_room;
 
-        /* ORDER: rlx; a guess, and mostly the right one: it is written when it changes. */
-        if (shm_load_rlx(guess) != room)
-                shm_store_rlx(guess, room); /* ORDER: rlx; as above. */
+        /* Mostly the right one: it is written when it changes. */
+        if (shm_hint_load(guess) != room)
+                shm_hint_store(guess, room);
 }
 
 void shm_map_prefetch(const ShmTrie *trie, const ShmMapKey *keys, uint32_t n) {

@@ -100,7 +100,7 @@ static bool leaf_plan_short(ShmActor *actor, const ShmTrie *trie, const ShmMapKe
 
 /* Whether there are free slabs to spare, and enough of them: each chunk but the last takes one. */
 static bool has_slabs(const ShmArena *arena, const NewLeaf *leaf) {
-        uint64_t n_free = shm_load_rlx(&arena->header->n_free.value); /* ORDER: rlx; a hint. */
+        uint64_t n_free = shm_hint_load(&arena->header->n_free.value);
 
         return n_free > 0 &&
                (!shm_chain_takes_slabs(arena) || n_free >= leaf->head.value_size / SHM_SLAB_SIZE);

@@ -10,14 +10,12 @@ static inline uint64_t shm_evict_own(const ShmTrie *trie) {
 
 /* The bits of all maps that may have entries to evict. */
 static inline uint64_t shm_evict_maps(const ShmTrie *trie) {
-        /* ORDER: rlx; a hint. */
-        return shm_load_rlx(&trie->arena->header->evicting);
+        return shm_hint_load(&trie->arena->header->evicting);
 }
 
 /* A bit for each map of a slab: the maps that have, or had, entries in it, without the put's own map. */
 static inline uint64_t shm_evict_others(const ShmTrie *trie, uint32_t slab) {
-        /* ORDER: rlx; a hint. */
-        return shm_load_rlx(&trie->arena->lines[slab].maps) & shm_evict_maps(trie) & ~shm_evict_own(trie);
+        return shm_hint_load(&trie->arena->lines[slab].maps) & shm_evict_maps(trie) & ~shm_evict_own(trie);
 }
 
 /* The map that root i names. False: it names none, or one that does not evict. */

@@ -45,16 +45,15 @@ static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
 
         for (; classes != 0; classes &= classes - 1) {
                 const ShmMapHand *hand = hand_of(trie, (uint32_t) __builtin_ctzll(classes));
-                ShmHand other = hand_unpack(shm_load_rlx(&hand->place)); /* ORDER: rlx; a hint. */
+                ShmHand other = hand_unpack(shm_hint_load(&hand->place));
 
                 if (other.sweep == h.sweep + 1)
                         return (ShmHand){ .sweep = other.sweep, .young = other.young };
                 if (other.sweep != h.sweep)
                         continue;
-                evicted += shm_load_rlx(&hand->evicted); /* ORDER: rlx; a hint. */
-                put += shm_load_rlx(&hand->put); /* ORDER: rlx; a hint. */
-                /* ORDER: rlx; a hint. */
-                entries += shm_load_rlx(other.young ? &hand->entries : &hand->passed);
+                evicted += shm_hint_load(&hand->evicted);
+                put += shm_hint_load(&hand->put);
+                entries += shm_hint_load(other.young ? &hand->entries : &hand->passed);
         }
         return (ShmHand){ .sweep = h.sweep + 1, .young = evicted > 0 && put * YOUNG_SHARE > entries };
 }
@@ -62,13 +61,13 @@ static ShmHand hand_next_sweep(const ShmTrie *trie, ShmHand h) {
 /* A sweep is over. Counts that other threads add at the same time are lost. */
 static void hand_reset(const ShmTrie *trie, uint32_t class, bool young) {
         ShmMapHand *hand = hand_of(trie, class);
-        uint32_t passed = shm_load_rlx(&hand->passed); /* ORDER: rlx; a hint. */
+        uint32_t passed = shm_hint_load(&hand->passed);
 
         if (!young)
-                shm_store_rlx(&hand->entries, passed); /* ORDER: rlx; a hint. */
-        shm_store_rlx(&hand->passed, 0); /* ORDER: rlx; a hint. */
-        shm_store_rlx(&hand->evicted, 0); /* ORDER: rlx; a hint. */
-        shm_store_rlx(&hand->put, 0); /* ORDER: rlx; a hint. */
+                shm_hint_store(&hand->entries, passed);
+        shm_hint_store(&hand->passed, 0);
+        shm_hint_store(&hand->evicted, 0);
+        shm_hint_store(&hand->put, 0);
 }
 
 void shm_hand_end(const ShmTrie *trie, uint32_t class, uint64_t *w) {

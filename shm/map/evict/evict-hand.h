@@ -46,8 +46,8 @@ static inline ShmMapState *state_of(const ShmTrie *trie) {
 }
 
 static inline uint64_t classes_in_use(const ShmTrie *trie) {
-        /* ORDER: rlx; a hint. Bits of classes that the pool does not have are from stray writes. */
-        return shm_load_rlx(&state_of(trie)->classes) & ((UINT64_C(1) << trie->arena->n_classes) - 1);
+        /* Bits of classes that the pool does not have are from stray writes. */
+        return shm_hint_load(&state_of(trie)->classes) & ((UINT64_C(1) << trie->arena->n_classes) - 1);
 }
 
 static inline ShmMapHand *hand_of(const ShmTrie *trie, uint32_t class) {
@@ -68,12 +68,12 @@ static inline uint32_t range_shift(const ShmArena *arena) {
 
 /* Looks first: the bits mostly have the right value already, and then nothing is written. */
 static inline void bits_set(uint64_t *word, uint64_t mask) {
-        if (~shm_load_rlx(word) & mask) /* ORDER: rlx; a look. */
+        if (~shm_hint_load(word) & mask)
                 (void) shm_or_sc(word, mask); /* ORDER: sc; before the leaf is linked. */
 }
 
 static inline void bits_clear(uint64_t *word, uint64_t mask) {
-        if (shm_load_rlx(word) & mask) /* ORDER: rlx; a look. */
+        if (shm_hint_load(word) & mask)
                 (void) shm_and_sc(word, ~mask); /* ORDER: sc; before the leaf is linked. */
 }
 

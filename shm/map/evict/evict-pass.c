@@ -43,8 +43,7 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         uint64_t own = 0;
         ShmMapView view;
 
-        /* ORDER: rlx; a hint. */
-        if (shm_load_rlx(&trie->arena->lines[slab].maps) == UINT64_C(1) << (trie->map - 1))
+        if (shm_hint_load(&trie->arena->lines[slab].maps) == UINT64_C(1) << (trie->map - 1))
                 return mask;
         for (; mask != 0; mask &= mask - 1) {
                 SlotId id = slot_id(slab, (uint32_t) __builtin_ctzll(mask));
@@ -59,8 +58,7 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
 static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint64_t key, uint64_t *ret) {
         SlabWord w;
 
-        /* ORDER: rlx; a hint. */
-        if (!(shm_load_rlx(&trie->arena->lines[slab].maps) >> (trie->map - 1) & 1))
+        if (!(shm_hint_load(&trie->arena->lines[slab].maps) >> (trie->map - 1) & 1))
                 return false;
         w = shm_slab_word(trie->arena, slab);
         *ret = w.low & ~shm_slab_class(trie->arena, w)->tail_mask;
@@ -81,8 +79,8 @@ typedef struct Step {
 /* In the slab that the hand is at, it passes all slots up to the first victim or, without one, up to the last slot. */
 static void step_in_slab(const ShmTrie *trie, ShmHand h, uint64_t slots, Step *ret) {
         const ShmSlabLine *line = &trie->arena->lines[h.slab];
-        uint64_t young = shm_load_rlx(&line->young[(h.sweep & 1) ^ h.young]); /* ORDER: rlx; a hint. */
-        uint64_t visited = shm_load_rlx(&line->visited); /* ORDER: rlx; a hint. */
+        uint64_t young = shm_hint_load(&line->young[(h.sweep & 1) ^ h.young]);
+        uint64_t visited = shm_hint_load(&line->visited);
         uint64_t ahead = UINT64_MAX << h.slot, looked_at = ahead & slots & (h.young ? young : ~young);
         uint64_t victims = looked_at & ~visited;
 
@@ -104,8 +102,7 @@ static uint32_t range_slab(const ShmTrie *trie, uint32_t slab) {
         uint32_t shift = range_shift(trie->arena), range = slab >> shift;
 
         while (range < SHM_MAP_RANGES) {
-                /* ORDER: rlx; a hint. */
-                uint64_t left = shm_load_rlx(&state_of(trie)->ranges[range / 64]) >> range % 64;
+                uint64_t left = shm_hint_load(&state_of(trie)->ranges[range / 64]) >> range % 64;
 
                 if (left & 1)
                         return slab;
@@ -145,15 +142,14 @@ static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t k
 static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
         ShmSlabLine *line = &trie->arena->lines[step->slab];
         uint64_t *old = &line->young[!(step->from.sweep & 1)];
-        uint64_t aged = shm_load_rlx(old) & step->passed; /* ORDER: rlx; a hint. */
+        uint64_t aged = shm_hint_load(old) & step->passed;
         uint64_t own = own_slots(trie, step->slab, aged | step->spared);
 
         bits_clear(old, own & aged);
         bits_clear(&line->visited, own & step->spared);
         if (!step->from.young && (own & step->spared) | step->young)
-                /* ORDER: rlx; a hint. */
-                (void) shm_add_rlx(&hand_of(trie, class)->passed,
-                                   (uint32_t) __builtin_popcountll((own & step->spared) | step->young));
+                (void) shm_hint_add(&hand_of(trie, class)->passed,
+                                    (uint32_t) __builtin_popcountll((own & step->spared) | step->young));
 }
 
 static bool is_standing_claim(const ShmTrie *trie, const ShmMapView *view) {
@@ -214,8 +210,8 @@ static bool step_is_last(const ShmTrie *trie, const Step *step) {
 }
 
 static void count_evicted(const ShmTrie *trie, uint32_t class) {
-        (void) shm_add_rlx(&hand_of(trie, class)->evicted, 1); /* ORDER: rlx; a hint. */
-        (void) shm_add_rlx(&hand_of(trie, class)->passed, 1); /* ORDER: rlx; a hint. */
+        (void) shm_hint_add(&hand_of(trie, class)->evicted, 1);
+        (void) shm_hint_add(&hand_of(trie, class)->passed, 1);
 }
 
 /*
@@ -309,8 +305,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
                 if (!slab_slots(trie, slab, class, ANY_KEY, &slots) ||
                     slab_slots(trie, slab, class, key, &slots) || !has_victims(trie, slab, slots, old))
                         continue;
-                /* ORDER: rlx; a hint. */
-                visits = (uint32_t) __builtin_popcountll(shm_load_rlx(&trie->arena->lines[slab].visited) &
+                visits = (uint32_t) __builtin_popcountll(shm_hint_load(&trie->arena->lines[slab].visited) &
                                                          slots);
                 if (visits < least) {
                         least = visits;

@@ -117,7 +117,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
                 return;
         shm_evict_offer(trie, true);
         if (!used)
-                (void) shm_add_rlx(&hand_of(trie, class)->put, 1); /* ORDER: rlx; a hint. */
+                (void) shm_hint_add(&hand_of(trie, class)->put, 1);
         parity = hand_unpack(hand_load(trie, class)).sweep & 1;
         bits_set(&line->young[parity], slot_id_mask(id));
         bits_clear(&line->young[!parity], slot_id_mask(id));
@@ -137,7 +137,7 @@ static bool can_delete(ShmActor *actor) {
 
 /* The pool counts as full until then; 0: it has free memory again. */
 static void set_full(const ShmTrie *trie, uint64_t until_ms) {
-        shm_store_rlx(&state_of(trie)->full_ms, until_ms); /* ORDER: rlx; a hint. */
+        shm_hint_store(&state_of(trie)->full_ms, until_ms);
 }
 
 /* The key of slabs that the leaf can be in. False: the epoch takes no objects now. */
@@ -369,8 +369,7 @@ static bool has_slot(const ShmActor *actor, uint64_t key) {
 }
 
 bool shm_evict_was_full(const ShmTrie *trie) {
-        uint64_t full_ms =
-                trie->map != 0 ? shm_load_rlx(&state_of(trie)->full_ms) : 0; /* ORDER: rlx; a hint. */
+        uint64_t full_ms = trie->map != 0 ? shm_hint_load(&state_of(trie)->full_ms) : 0;
 
         return full_ms != 0 && full_ms - 1 - shm_map_now_ms(trie) < FULL_MS;
 }
@@ -385,8 +384,7 @@ static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *ev
         uint64_t maps = shm_evict_maps(trie);
         ShmTrie other;
 
-        /* ORDER: rlx; a hint. */
-        if (shm_load_rlx(&state_of(trie)->full_ms) == 0 || !(maps & shm_evict_own(trie)) || evict->chained ||
+        if (shm_hint_load(&state_of(trie)->full_ms) == 0 || !(maps & shm_evict_own(trie)) || evict->chained ||
             !key_of(trie, evict, &s.key) || has_slot(actor, s.key) || !shm_evict_was_full(trie) ||
             shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
                 return;
@@ -415,8 +413,8 @@ static uint64_t bytes_used(const ShmActor *actor, const ShmTrie *trie) {
         bool counts = shm_load_rlx(&tally->map) == trie->map;
         /* ORDER: rlx; ours alone. */
         int64_t own = counts ? (int64_t) shm_load_rlx(&tally->counts[SHM_MAP_BYTES]) : 0;
-        /* May be below 0: the name was another map's, whose entries are still in tallies. ORDER: rlx; a hint. */
-        int64_t used = (int64_t) shm_load_rlx(&state_of(trie)->counts[SHM_MAP_BYTES]) + own;
+        /* May be below 0: the name was another map's, whose entries are still in tallies. */
+        int64_t used = (int64_t) shm_hint_load(&state_of(trie)->counts[SHM_MAP_BYTES]) + own;
 
         return used < 0 ? 0 : (uint64_t) used;
 }

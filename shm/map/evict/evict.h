@@ -31,8 +31,7 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
 
         if (trie->map == 0 || shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
-        /* ORDER: rlx; a hint. */
-        if (!(shm_load_rlx(&trie->arena->lines[slot_id_slab(id)].visited) >> slot_id_slot(id) & 1))
+        if (!(shm_hint_load(&trie->arena->lines[slot_id_slab(id)].visited) >> slot_id_slot(id) & 1))
                 shm_evict_set_visited(trie, leaf);
 }
 

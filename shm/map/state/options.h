@@ -57,18 +57,17 @@ static inline ShmMapOptions shm_map_options(const ShmTrie *trie) {
 /* A hint. */
 static inline uint32_t shm_map_options_evict(const ShmTrie *trie) {
         const ShmTrieRoot *root = trie_root(trie);
-        uint32_t version = shm_load_rlx(&root->options_version); /* ORDER: rlx; a hint. */
+        uint32_t version = shm_hint_load(&root->options_version);
 
-        /* ORDER: rlx; a hint. */
-        return shm_load_rlx(&root->options.value[version & 1]) >> SHM_MAP_EVICT_SHIFT;
+        return shm_hint_load(&root->options.value[version & 1]) >> SHM_MAP_EVICT_SHIFT;
 }
 
 /* A hint. */
 static inline uint64_t shm_map_options_limit(const ShmTrie *trie) {
         const ShmTrieRoot *root = trie_root(trie);
-        uint32_t version = shm_load_rlx(&root->options_version); /* ORDER: rlx; a hint. */
+        uint32_t version = shm_hint_load(&root->options_version);
 
-        return shm_load_rlx(&root->options.limit_bytes[version & 1]); /* ORDER: rlx; a hint. */
+        return shm_hint_load(&root->options.limit_bytes[version & 1]);
 }
 
 /* No two threads do this at the same time. */

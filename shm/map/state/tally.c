@@ -70,9 +70,8 @@ void shm_tally_flush(ShmActor *actor) {
                 if (n == 0)
                         continue;
                 if (map - 1 < SHM_ROOTS_MAX)
-                        /* ORDER: rlx; a statistic. */
-                        (void) shm_add_rlx(&actor->arena->header->maps[map - 1].counts[i], n);
-                shm_store_rlx(&tally->counts[i], 0); /* ORDER: rlx; a statistic. */
+                        (void) shm_hint_add(&actor->arena->header->maps[map - 1].counts[i], n);
+                shm_hint_store(&tally->counts[i], 0);
         }
 }
 
@@ -101,8 +100,7 @@ static Counts state_counts(const ShmArena *arena, uint32_t map) {
         Counts c;
 
         for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
-                /* ORDER: rlx; a statistic. */
-                c.n[i] = shm_load_rlx(&arena->header->maps[map].counts[i]);
+                c.n[i] = shm_hint_load(&arena->header->maps[map].counts[i]);
         return c;
 }
 
@@ -113,10 +111,10 @@ static Counts sum_counts(const ShmArena *arena, uint32_t map) {
         for (uint32_t k = 0; k < shm_arena_n_records_ever(arena); k++) {
                 const ShmMapTally *tally = &shm_arena_record(arena, k)->tally;
 
-                if (shm_load_rlx(&tally->map) != map + 1) /* ORDER: rlx; a statistic. */
+                if (shm_hint_load(&tally->map) != map + 1)
                         continue;
                 for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
-                        sums.n[i] += shm_load_rlx(&tally->counts[i]); /* ORDER: rlx; a statistic. */
+                        sums.n[i] += shm_hint_load(&tally->counts[i]);
         }
         return sums;
 }
@@ -146,8 +144,8 @@ static void sum_gets(const ShmArena *arena, uint32_t map, ShmMapTotals *ret) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
                 const ShmRecord *r = shm_arena_record(arena, i);
 
-                ret->hits += shm_load_rlx(&r->map_hits[map]); /* ORDER: rlx; a statistic. */
-                ret->misses += shm_load_rlx(&r->map_misses[map]); /* ORDER: rlx; a statistic. */
+                ret->hits += shm_hint_load(&r->map_hits[map]);
+                ret->misses += shm_hint_load(&r->map_misses[map]);
         }
 }
 
@@ -234,7 +232,7 @@ static uint64_t mean_of(uint64_t before, uint64_t after) {
 
 static void correct_total(ShmMapState *state, ShmMapCount count, uint64_t n) {
         if (n != 0)
-                (void) shm_add_rlx(&state->counts[count], n); /* ORDER: rlx; a statistic. */
+                (void) shm_hint_add(&state->counts[count], n);
 }
 
 void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census) {

@@ -96,7 +96,7 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
         if (trie->map == 0 || n == 0)
                 return;
         n += shm_load_rlx(sum); /* ORDER: rlx; only the owner writes it. */
-        shm_store_rlx(sum, n); /* ORDER: rlx; others read it for statistics. */
+        shm_hint_store(sum, n);
         if (count == SHM_MAP_BYTES ? __builtin_expect(shm_tally_is_far(trie, n), 0)
                                    : count == SHM_MAP_INSERTS && n >= SHM_TALLY_INSERTS)
                 shm_tally_flush(actor);
@@ -125,14 +125,12 @@ static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCo
 /* These two count a get. Only the owner of the record calls them. */
 static inline void shm_tally_hit(const ShmActor *actor, const ShmTrie *trie) {
         if (trie->map != 0)
-                /* ORDER: rlx; a statistic. */
-                shm_count_rlx(&actor->record->map_hits[trie->map - 1]);
+                shm_hint_count(&actor->record->map_hits[trie->map - 1]);
 }
 
 static inline void shm_tally_miss(const ShmActor *actor, const ShmTrie *trie) {
         if (trie->map != 0)
-                /* ORDER: rlx; a statistic. */
-                shm_count_rlx(&actor->record->map_misses[trie->map - 1]);
+                shm_hint_count(&actor->record->map_misses[trie->map - 1]);
 }
 
 /* For repair, with the record of a dead thread: the map that the thread was changing is to be counted. */

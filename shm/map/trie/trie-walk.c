@@ -157,7 +157,7 @@ typedef struct PathEnd {
 
 /* One level down. Nothing that is read is checked: it may be of another object by now, or damaged. */
 static void prefetch_down(const ShmTrie *trie, const ShmTrieLevel *level, uint64_t hash, PathEnd *end) {
-        /* ORDER: rlx; a guess. */
+        /* ORDER: rlx; a guess, which at worst prefetches in vain. */
         uint64_t value = shm_peek_rlx(end->word) ^ shm_trie_seal(end->node), *node = NULL;
 
         end->word = NULL;
