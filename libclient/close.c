@@ -258,40 +258,10 @@ static void leave_blank(struct tslab *pool) {
         pool->call = proto_call_free(pool->call);
         free(pool->path);
         pool->path = NULL;
-        if (r == 0)
+        if (r == 0) {
+                thread_forget_closed();
                 registry_keep(pool);
-}
-
-/*
- * One mapping for all closed pools, as large as the largest; earlier ones stay where they are. It reuses the remains of
- * the largest pool: a process that gives up remains because it has no address space could not map a new one.
- */
-static void *common_blank(const ShmArena *arena) {
-        static size_t blank_size;
-        static void *blank;
-
-        if (arena->size > blank_size) {
-                (void) madvise(arena->base, arena->size,
-                               MADV_DONTNEED); /* late stores of threads that still used the pool */
-                blank = arena->base;
-                blank_size = arena->size;
         }
-        return blank;
-}
-
-void pool_give_up(struct tslab *pool) {
-        static PoolLocal nobody = { .attached = 1 };
-        void *base = pool->arena.base, *local = pool->local, *blank = common_blank(&pool->arena);
-
-        if (pool->local->sampler)
-                (void) sampler_free(pool->local->sampler);
-        else
-                (void) sampler_forget(pool->inherited_sampler); /* this process was forked after the close */
-        shm_arena_move(&pool->arena, blank);
-        pool->local = &nobody;
-        if (base != blank)
-                munmap(base, pool->arena.size);
-        munmap(local, pool->local_size);
 }
 
 _public_ struct tslab *tslab_close(struct tslab *pool) {
@@ -300,7 +270,7 @@ _public_ struct tslab *tslab_close(struct tslab *pool) {
         if (!pool)
                 return NULL;
         (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* half closed is neither */
-        registry_end_call(pool);
+        thread_end_call(pool);
         if (__libc_single_threaded) {
                 registry_remove(pool);
                 pool_detach(pool);

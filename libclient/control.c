@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "libclient/enter.h"
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
 #include "shm/cache/object.h"

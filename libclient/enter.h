@@ -18,6 +18,9 @@
 
 #include "libclient/calls.h"
 
+/* Prepares this process; may be called again, also after a failure. -ENOMEM, -EAGAIN (no thread key left). */
+int enter_init(void);
+
 /*
  * Finds or makes this thread's state, attaching a forked child first. With a state that threads
  * share, its lock is held until pool_leave_shared().
@@ -44,6 +47,13 @@ static inline ThreadState *pool_thread(const struct tslab *pool) {
                        ? thread_cache.state
                        : NULL;
 }
+
+/* For a thread that ended in a call of the pool, and is in a destructor now: nobody is to wait for that call. */
+void thread_end_call(struct tslab *pool);
+/* This thread forgets pools that were closed. */
+void thread_forget_closed(void);
+/* The domains of the calling thread, until it ends; NULL: no memory. */
+ThreadDomains *thread_domains(void);
 
 /* Any state that belongs to this thread alone, whichever it used last. NULL: it has none. */
 ThreadState *pool_thread_slow(const struct tslab *pool);

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "libclient/enter.h"
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 

@@ -9,7 +9,7 @@
 #include "libclient/connection.h"
 #include "libclient/control.h"
 #include "libclient/enter.h"
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "proto/text.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/epoch/epoch.h"

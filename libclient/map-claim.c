@@ -18,8 +18,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libclient/enter.h"
-#include "libclient/map.h"
+#include "libclient/map-claim.h"
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "shm/map/entry/claim.h"
@@ -132,7 +131,11 @@ static int give_up_once(struct tslab_map *map, const void *key, size_t key_size,
         return r;
 }
 
-int map_give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
+/*
+ * Deletes a value or a claim by its version. The stale value of a claim stays. -ENOMEM: malloc() failed, nothing was
+ * changed.
+ */
+static int give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version) {
         ShmMapClaim claim = { .gone = version };
         ShmClaimed claimed = {};
         int r;
@@ -142,6 +145,16 @@ int map_give_up(struct tslab_map *map, const void *key, size_t key_size, tslab_h
         while (r == -EMSGSIZE && (r = enlarge_buffer(&claim, claimed.value_size)) == 0);
         free(claim.buffer);
         return r;
+}
+
+_public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size,
+                                      tslab_handle version) {
+        int r;
+
+        if (version == 0)
+                return -EAGAIN;
+        r = give_up(map, key, key_size, version);
+        return r == -ENOMEM ? map_remove_key(map, key, key_size, version) : r;
 }
 
 int map_look_at_claim(struct tslab_map *map, const ShmMapKey *key, uint64_t version, uint32_t *word,

@@ -25,7 +25,7 @@
 #include "libclient/control.h"
 #include "libclient/enter.h"
 #include "libclient/map.h"
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "proto/deadline.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/owner/owner.h"

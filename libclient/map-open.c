@@ -27,6 +27,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
+#include "libclient/map-options.h"
 #include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/map/evict/evict.h"

@@ -5,8 +5,8 @@
 #include "libclient/connection.h"
 #include "libclient/control.h"
 #include "libclient/lock.h"
-#include "libclient/map.h"
-#include "libclient/open.h"
+#include "libclient/map-options.h"
+#include "libclient/attach.h"
 #include "proto/message.h"
 #include "shm/arena/root.h"
 #include "shm/map/entry/expiry.h"
@@ -16,21 +16,6 @@
 #define SET_ALL                                                                                              \
         (TSLAB_MAP_SET_LIMIT | TSLAB_MAP_SET_TTL | TSLAB_MAP_SET_STALE | TSLAB_MAP_SET_VALUE_MAX |           \
          TSLAB_MAP_SET_EVICT)
-
-int map_options_load_slow(void *ret, size_t size, const void *options) {
-        const uint8_t *bytes = options;
-        size_t given;
-
-        memcpy(&given, options, sizeof(given));
-        if (given < sizeof(given) || given > 4096)
-                return -EINVAL;
-        /* A later version's fields mean this version's behaviour where they are 0. */
-        for (size_t i = size; i < given; i++)
-                if (bytes[i] != 0)
-                        return -EINVAL;
-        memcpy(ret, options, given < size ? given : size);
-        return 0;
-}
 
 bool map_options_are_sound(const struct tslab_map_options *o, const ShmArena *arena) {
         return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms != TSLAB_MAP_TTL_NONE &&

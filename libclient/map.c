@@ -314,7 +314,7 @@ _public_ int tslab_map_put_with(struct tslab_map *map, const void *key, size_t k
         return map_put(map, key, key_size, &p, value_size);
 }
 
-static int remove_key(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
+int map_remove_key(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected) {
         ThreadState *thread;
         ShmMapKey k;
         int r;
@@ -328,17 +328,7 @@ static int remove_key(struct tslab_map *map, const void *key, size_t key_size, u
 }
 
 _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key_size) {
-        return remove_key(map, key, key_size, 0);
-}
-
-_public_ int tslab_map_delete_version(struct tslab_map *map, const void *key, size_t key_size,
-                                      tslab_handle version) {
-        int r;
-
-        if (version == 0)
-                return -EAGAIN;
-        r = map_give_up(map, key, key_size, version);
-        return r == -ENOMEM ? remove_key(map, key, key_size, version) : r;
+        return map_remove_key(map, key, key_size, 0);
 }
 
 int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,

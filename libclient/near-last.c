@@ -16,7 +16,7 @@
  *
  * Crash: a program that has a claim dies: see claim.c.
  */
-#include "libclient/near.h"
+#include "libclient/near-last.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libclient/near.h"
+#include "libclient/near-last.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/clock/pool-clock.h"

@@ -19,7 +19,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "libclient/sampler.h"
 #include "libclient/slow.h"
 #include "shm/cache/batch.h"

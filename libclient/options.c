@@ -6,29 +6,26 @@
 
 #define TIMEOUT_MS_DEFAULT 5000
 
-static bool is_zero(const uint8_t *bytes, size_t size) {
-        for (size_t i = 0; i < size; i++)
+int options_load_sized(void *ret, size_t size, const void *options) {
+        const uint8_t *bytes = options;
+        size_t given;
+
+        memcpy(&given, options, sizeof(given));
+        if (given < sizeof(given) || given > 4096)
+                return -EINVAL;
+        /* A later version's fields mean this version's behaviour where they are 0. */
+        for (size_t i = size; i < given; i++)
                 if (bytes[i] != 0)
-                        return false;
-        return true;
+                        return -EINVAL;
+        memcpy(ret, options, given < size ? given : size);
+        return 0;
 }
 
 int options_load(const struct tslab_options *given, struct tslab_options *ret) {
         struct tslab_options options = { .size = sizeof(options) };
-        size_t size;
 
-        if (!given) {
-                *ret = options;
-                return 0;
-        }
-        size = given->size;
-        if (size < sizeof(given->size) || size > 4096)
+        if (given && options_load_sized(&options, sizeof(options), given) < 0)
                 return -EINVAL;
-        /* A later version's fields mean this version's behaviour where they are 0. */
-        if (size > sizeof(options) &&
-            !is_zero((const uint8_t *) given + sizeof(options), size - sizeof(options)))
-                return -EINVAL;
-        memcpy(&options, given, size < sizeof(options) ? size : sizeof(options));
         if (options.flags & ~TSLAB_READER || options.cache > TSLAB_CACHE_OFF)
                 return -EINVAL;
         *ret = options;

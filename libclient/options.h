@@ -1,8 +1,33 @@
 #pragma once
 /* struct tslab_options as this version knows it, from the struct that the program was compiled with. */
+#include <errno.h>
+#include <string.h>
+
 #include <tslab.h>
 
 #include "shm/arena/actor.h"
+
+/*
+ * Copies options of any version to `ret`, a struct of `size` bytes that begins with the same fields. -EINVAL: they set a
+ * field that this version does not know.
+ */
+int options_load_sized(void *ret, size_t size, const void *options);
+
+/*
+ * Copies options of any version to `ret`, a struct of `size` bytes that contains them. NULL: there are none. -EINVAL.
+ */
+static inline int map_options_load(void *ret, size_t size, const void *options) {
+        size_t given;
+
+        if (!options)
+                return 0;
+        memcpy(&given, options, sizeof(given));
+        if (__builtin_expect(given != size, 0))
+                return options_load_sized(ret, size, options);
+        /* The size is a constant here, so the compiler copies without a call. */
+        memcpy(ret, options, size);
+        return 0;
+}
 
 /* -EINVAL: it sets a field that this version does not know. `given` may be NULL. */
 int options_load(const struct tslab_options *given, struct tslab_options *ret);

@@ -134,8 +134,5 @@ typedef struct ThreadDomains {
         struct tslab_domain *domains[THREAD_DOMAINS_MAX];
 } ThreadDomains;
 
-/* The domains of the calling thread, until it ends; NULL: no memory. */
-ThreadDomains *thread_domains(void);
-
-/* A copy of the entry that this thread used last: see thread.c. */
+/* A copy of the entry that this thread used last: see enter.c. */
 extern __thread ThreadCache thread_cache THREAD_MODEL;

@@ -15,7 +15,7 @@
 
 #include "libclient/control.h"
 #include "libclient/enter.h"
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch-open.h"
 #include "shm/owner/owner.h"

@@ -1,17 +1,14 @@
 #pragma once
-/* The pools that are open in this process, and its threads' states in them. */
+/* The pools that are open in this process, and what is left of closed ones. */
 #include "libclient/pool.h"
 
-/* Prepares this process; may be called again, also after a failure. -ENOMEM, -EAGAIN (no thread key left). */
+/* May be called again, also after a failure. -ENOMEM. */
 int registry_init(void);
 
 /* Gives the pool its serial and makes it known; from then on threads may get states in it. */
 void registry_add(struct tslab *pool);
 /* After this no thread that ends touches the pool. */
 void registry_remove(struct tslab *pool);
-
-/* For a thread that ended in a call of the pool, and is in a destructor now: nobody is to wait for that call. */
-void registry_end_call(struct tslab *pool);
 /* registry_remove() for a pool that leaves remains, at which threads may still look. */
 void registry_close(struct tslab *pool);
 /*
@@ -22,11 +19,19 @@ void registry_keep(struct tslab *pool);
 /* For lack of address space: gives up remains, and waits some CLOSED_MSEC at most. False: there were none. */
 bool registry_give_up(void);
 
-/* Unmaps the remains of a closed pool. */
-void pool_give_up(struct tslab *pool);
-
 /* A number that no state in this process or its ancestors has had. */
 uint64_t registry_token(void);
 
-/* Gives a state's record back, and frees its pending objects. */
-void thread_state_deinit(ThreadState *state);
+/* Counts an entry that is about to have a state in this process. */
+void registry_count(struct tslab *pool, ThreadCache *entry);
+
+void registry_take_lock(void);
+void registry_release_lock(void);
+/* Under the lock. */
+
+/* The open pool that has this serial; NULL: there is none. */
+struct tslab *registry_find(uint64_t serial);
+/* For each pool, open or closed. */
+void registry_each(void (*f)(struct tslab *pool));
+/* Takes an entry off the count. One that was counted in a parent process is not counted here. */
+void registry_drop(const ThreadCache *entry);

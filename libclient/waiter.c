@@ -31,7 +31,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "libclient/map.h"
+#include "libclient/map-claim.h"
 #include "libclient/registry.h"
 #include "proto/deadline.h"
 #include "shm/map/state/wait.h"

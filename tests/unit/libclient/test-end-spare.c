@@ -1,5 +1,5 @@
 /* Threads that end in the middle of a call with the record that threads share, looked at from inside. */
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "libclient/pool.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* A private pool, looked at from inside. */
-#include "libclient/open.h"
+#include "libclient/attach.h"
 #include "libclient/pool.h"
 
 #include <errno.h>

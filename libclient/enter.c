@@ -9,37 +9,29 @@
  * Invariants
  *   1. An entry is used only if its serial is that of the pool at hand, so that the state to which it points is mapped,
  *      and if its token is that of the state, so that the state is still this thread's.
- *   2. Serials and tokens only rise, across forks, too: a child continues from its parent's numbers, so that none of
- *      its states has the token of an entry that it inherited.
- *   3. The lists of pools are changed by one store at a time: a fork between any two stores finds a list.
- *   4. A pool counts the entries by which threads of this process have a state. As long as an entry is counted, its
- *      thread may be on the fast path, and write to the entry's state.
+ *   2. Tokens only rise, across forks, too (libclient/registry.c): none of a child's states has the token of an entry
+ *      that it inherited.
  *
- * Who may do what: a thread changes its own table and, except in tslab_close(), its own states. The list, the serials
- *   and tokens, and the states of threads that end are changed under the registry's lock. That lock is in memory which
- *   is zeroed, and so unlocked, in a forked child.
+ * Who may do what: a thread changes its own table and, except in tslab_close(), its own states. The states of threads
+ *   that end are changed under the registry's lock.
  *
  * Crash: repair finds records through their heads; nothing here is shared.
  */
-#include "libclient/control.h"
-#include "libclient/open.h"
-#include "libclient/registry.h"
-#include "shm/map/trie/trie-shrink.h"
+#include "libclient/enter.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "libclient/enter.h"
+#include "libclient/attach.h"
+#include "libclient/control.h"
+#include "libclient/registry.h"
 #include "proto/deadline.h"
+#include "shm/map/trie/trie-shrink.h"
 #include "shm/owner/thread.h"
 #include "shm/cache/object.h"
 
-#define CLOSED_MSEC 1000 /* no thread of a process that runs is kept from running so long */
-#define LOOK_MSEC_MAX 100 /* at most so much of the time between two looks counts */
-#define AGE_NSEC 10000000 /* between looks, where somebody waits for them */
 #define RECORD_EVERY_MSEC 100 /* between two looks of a process for records for its threads that share one */
 
 typedef struct ThreadTable {
@@ -55,51 +47,21 @@ static __thread ThreadTable *thread_table THREAD_MODEL;
 /* This thread has the spare record of this pool; NULL: none. */
 static __thread struct tslab *shares THREAD_MODEL;
 
-static uint64_t registry_key; /* plus 1; 0: none yet */
-static Lock *registry_lock;
-static struct tslab *registry_pools, *registry_closed;
-static struct tslab *registry_ended; /* nothing but themselves is left: within reach, for leak checkers */
-static uint64_t last_serial, last_token;
+static uint64_t exit_key; /* plus 1; 0: none yet */
 
 static void on_thread_exit(void *userdata);
 
-static struct tslab *find_listed(struct tslab *pool, uint64_t serial) {
-        while (pool && pool->number != serial)
-                pool = pool->next;
-        return pool;
-}
-
-static struct tslab *find_pool(uint64_t serial) {
-        return find_listed(registry_pools, serial);
-}
-
-/* Takes an entry off the count. Under the lock. An entry that was counted in a parent process is not counted here. */
-static void drop_entry(const ThreadCache *entry) {
-        struct tslab *pool = find_pool(entry->serial) ?: find_listed(registry_closed, entry->serial);
-
-        if (pool && entry->counted != 0 && entry->counted == pool->local->number)
-                pool->local->n_entries--;
-}
-
-/* Counts an entry that is about to have a state in this process. */
-static void count_entry(struct tslab *pool, ThreadCache *entry) {
-        (void) lock_take(registry_lock);
-        if (entry->counted != pool->local->number)
-                pool->local->n_entries++;
-        entry->counted = pool->local->number;
-        lock_release(registry_lock);
-}
-
+/* Entries of pools that are closed go. */
 static void forget_closed(ThreadTable *table) {
         size_t n = 0;
 
-        (void) lock_take(registry_lock);
+        registry_take_lock();
         for (size_t i = 0; i < table->n; i++)
-                if (find_pool(table->entries[i].serial))
+                if (registry_find(table->entries[i].serial))
                         table->entries[n++] = table->entries[i];
                 else
-                        drop_entry(&table->entries[i]);
-        lock_release(registry_lock);
+                        registry_drop(&table->entries[i]);
+        registry_release_lock();
         table->n = n;
 }
 
@@ -108,138 +70,21 @@ static int init_key(void) {
         pthread_key_t key;
         int r;
 
-        if (shm_load_rlx(&registry_key) != 0) /* ORDER: rlx; says nothing of other memory. */
+        if (shm_load_rlx(&exit_key) != 0) /* ORDER: rlx; says nothing of other memory. */
                 return 0;
         r = pthread_key_create(&key, on_thread_exit);
         /* ORDER: acqrel; says nothing of other memory. */
-        if (r == 0 && !shm_cas_acqrel(&registry_key, &none, (uint64_t) key + 1))
+        if (r == 0 && !shm_cas_acqrel(&exit_key, &none, (uint64_t) key + 1))
                 (void) pthread_key_delete(key);
         return -r;
 }
 
-static int init_lock(void) {
-        Lock *lock;
-        int r = lock_init(&lock);
-
-        if (r == 0)
-                shm_store_rel(&registry_lock, lock); /* ORDER: rel; the memory is mapped. */
-        return r;
-}
-
 /* Several threads may be here at once, and one that found no memory may come again: each step is done once. */
-int registry_init(void) {
-        return init_key() ?: init_lock();
+int enter_init(void) {
+        return init_key() ?: registry_init();
 }
 
-void registry_add(struct tslab *pool) {
-        (void) lock_take(registry_lock);
-        pool->serial = pool->number = ++last_serial;
-        pool->next = registry_pools;
-        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
-        registry_pools = pool;
-        lock_release(registry_lock);
-}
-
-static void take_off(struct tslab **list, const struct tslab *pool) {
-        for (struct tslab **link = list; *link; link = &(*link)->next)
-                if (*link == pool) {
-                        *link = pool->next;
-                        return;
-                }
-}
-
-static void put_on(struct tslab **list, struct tslab *pool) {
-        pool->next = *list;
-        shm_compiler_barrier(); /* a fork here finds the old list or the new one */
-        *list = pool;
-}
-
-void registry_remove(struct tslab *pool) {
-        (void) lock_take(registry_lock);
-        take_off(&registry_pools, pool);
-        lock_release(registry_lock);
-}
-
-void registry_close(struct tslab *pool) {
-        (void) lock_take(registry_lock);
-        /* ORDER: rlx; the closer's membarrier orders it. Before threads may forget the pool. */
-        shm_store_rlx(&pool->serial, POOL_CLOSED);
-        take_off(&registry_pools, pool);
-        put_on(&registry_closed, pool);
-        lock_release(registry_lock);
-}
-
-/* How long the process has run, as far as is known: it may have been stopped between two looks. */
-static uint64_t lived_msec(void) {
-        static uint64_t looked, lived = 1;
-        uint64_t now = proto_now_usec() / 1000, since = now - looked;
-
-        lived += since < LOOK_MSEC_MAX ? since : LOOK_MSEC_MAX;
-        looked = now;
-        return lived;
-}
-
-/* Returns how many it gave up. *ret_more: others only have to get older. */
-static uint32_t give_up_old(bool *ret_more) {
-        uint64_t now = lived_msec();
-        struct tslab *next;
-        uint32_t n = 0;
-
-        *ret_more = false;
-        for (struct tslab *pool = registry_closed; pool; pool = next) {
-                next = pool->next;
-                if (pool->closed_msec == 0 || pool->local->n_entries > 0)
-                        continue;
-                if (now - pool->closed_msec < CLOSED_MSEC) {
-                        *ret_more = true;
-                } else {
-                        take_off(&registry_closed, pool); /* first: a fork here does not give it up again */
-                        pool_give_up(pool);
-                        put_on(&registry_ended, pool);
-                        n++;
-                }
-        }
-        return n;
-}
-
-void registry_keep(struct tslab *pool) {
-        bool more;
-
-        if (thread_table)
-                forget_closed(thread_table);
-        (void) lock_take(registry_lock);
-        (void) give_up_old(&more);
-        pool->closed_msec = lived_msec();
-        lock_release(registry_lock);
-}
-
-bool registry_give_up(void) {
-        const struct timespec while_they_age = { .tv_nsec = AGE_NSEC };
-        bool more;
-        uint32_t n;
-
-        if (!shm_load_acq(&registry_lock)) /* ORDER: acq, pairs with init_lock(); the memory is mapped. */
-                return false;
-        for (;;) {
-                (void) lock_take(registry_lock);
-                n = give_up_old(&more);
-                lock_release(registry_lock);
-                if (n > 0 || !more)
-                        return n > 0;
-                nanosleep(&while_they_age, NULL);
-        }
-}
-
-uint64_t registry_token(void) {
-        uint64_t token;
-
-        (void) lock_take(registry_lock);
-        token = ++last_token;
-        lock_release(registry_lock);
-        return token;
-}
-
-void thread_state_deinit(ThreadState *state) {
+static void deinit_state(ThreadState *state) {
         if (state->actor.record)
                 shm_trie_settle(&state->actor);
         shm_cache_leave(&state->actor);
@@ -267,11 +112,11 @@ static void end_state(struct tslab *pool, ThreadState *state) {
         if (is_inside_call(state))
                 leave_to_repair(pool, state->actor.id);
         else
-                thread_state_deinit(state);
+                deinit_state(state);
 }
 
 /*
- * As thread_state_deinit() for the record that threads share. Objects that other threads have pending in it are
+ * As deinit_state() for the record that threads share. Objects that other threads have pending in it are
  * freed, too. The next thread that needs a spare record takes another one.
  */
 static void leave_spare(struct tslab *pool) {
@@ -300,11 +145,9 @@ static ThreadState *own_state(const ThreadCache *entry) {
 }
 
 /* A signal handler may have ended this thread in a call, perhaps in control work. */
-static void forget_calls(struct tslab *pools) {
-        for (; pools; pools = pools->next) {
-                calls_forget(pools);
-                control_leave(pools);
-        }
+static void forget_call(struct tslab *pool) {
+        calls_forget(pool);
+        control_leave(pool);
 }
 
 static void on_thread_exit(void *userdata) {
@@ -312,18 +155,17 @@ static void on_thread_exit(void *userdata) {
 
         if (shares)
                 end_spare(shares);
-        (void) lock_take(registry_lock);
-        forget_calls(registry_pools);
-        forget_calls(registry_closed);
+        registry_take_lock();
+        registry_each(forget_call);
         for (size_t i = 0; i < table->n; i++) {
                 ThreadCache *entry = &table->entries[i];
-                struct tslab *pool = find_pool(entry->serial);
+                struct tslab *pool = registry_find(entry->serial);
 
                 if (pool && own_state(entry))
                         end_state(pool, entry->state);
-                drop_entry(entry);
+                registry_drop(entry);
         }
-        lock_release(registry_lock);
+        registry_release_lock();
         free(table);
         /* Destructors of other keys may call us yet: they begin anew. */
         thread_table = NULL;
@@ -337,7 +179,7 @@ static ThreadCache *find_entry(uint64_t serial) {
         return NULL;
 }
 
-void registry_end_call(struct tslab *pool) {
+void thread_end_call(struct tslab *pool) {
         const ThreadCache *entry = find_entry(pool->number);
 
         if (shares == pool)
@@ -356,7 +198,7 @@ static int grow_table(void) {
         if (!table)
                 return -ENOMEM;
         /* Only the first time may find no memory: from then on the key has room for this thread's value. */
-        r = pthread_setspecific((pthread_key_t) (registry_key - 1), table);
+        r = pthread_setspecific((pthread_key_t) (exit_key - 1), table);
         if (r && !thread_table) { /* without the key nobody would notice that the thread ends */
                 free(table);
                 return -r;
@@ -368,6 +210,11 @@ static int grow_table(void) {
         table->size = size;
         thread_table = table;
         return -r;
+}
+
+void thread_forget_closed(void) {
+        if (thread_table)
+                forget_closed(thread_table);
 }
 
 ThreadDomains *thread_domains(void) {
@@ -473,7 +320,7 @@ static int find_record(struct tslab *pool, ThreadCache *entry) {
         if (entry->counted == pool->local->number) {
                 look_for_record(pool, entry);
         } else {
-                count_entry(pool, entry);
+                registry_count(pool, entry);
                 take_record(pool, entry);
         }
         return 0;

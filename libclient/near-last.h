@@ -1,9 +1,9 @@
 #pragma once
-/* A near cache that is open in this process. */
+/* A near cache that is open in this process, and the values that it heard last. */
 #include <sys/types.h>
 #include <tslab_near.h>
 
-#include "libclient/map.h"
+#include "libclient/map-claim.h"
 #include "shm/arena/root.h"
 #include "shm/near/cover.h"
 
