@@ -38,13 +38,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libclient/control.h"
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 #include "libclient/open.h"
-#include "libclient/registry.h"
-#include "libclient/sampler.h"
+#include "libclient/pool/registry.h"
+#include "libclient/pool/sampler.h"
 #include "shm/arena/arena-map.h"
-#include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
 #include "shm/map/trie/trie-shrink.h"
 #include "shm/owner/thread.h"
@@ -149,33 +147,6 @@ static void pool_quiesce(struct tslab *pool) {
         wait_operations(pool, n_records);
 }
 
-static bool has_records(const struct tslab *pool) {
-        for (uint32_t i = 1; i < shm_arena_n_records_ever(&pool->arena); i++) {
-                ShmRecordOwner owner = shm_record_owner(&pool->arena, i);
-
-                if (owner.state != SHM_RECORD_UNUSED && owner.client == pool->local->client)
-                        return true;
-        }
-        return false;
-}
-
-/*
- * Repairs threads that ended inside a call, or while frozen. False: others do control work, and repair them after our
- * end.
- */
-static bool repair_gone(struct tslab *pool) {
-        return !has_records(pool) || (control_run(pool) && !has_records(pool));
-}
-
-/* For private pools. False: some work is left to tslab_reap() after our end. */
-static bool end_control_work(struct tslab *pool) {
-        bool repaired;
-
-        pool_run_deferred(pool);
-        repaired = repair_gone(pool);
-        return control_end_leases(pool) && repaired;
-}
-
 /* Gives back all that this process has. In a child that never attached there is nothing. */
 static void pool_detach(struct tslab *pool) {
         uint32_t n_records = shm_arena_n_records_ever(&pool->arena);
@@ -195,10 +166,7 @@ static void pool_detach(struct tslab *pool) {
                 shm_trie_settle(&actor);
                 shm_cache_leave(&actor);
         }
-        if (pool->is_private && end_control_work(pool))
-                shm_client_remove(&pool->arena, pool->local->client);
-        else if (!pool->is_reader)
-                shm_client_leave(&pool->arena, pool->local->client); /* others do the rest, later */
+        pool->host->leave(pool);
 }
 
 static void drop_pages(const struct tslab *pool, size_t from, size_t to) {

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 
 struct tslab_domain {
         struct tslab *pool;

@@ -8,8 +8,8 @@
  */
 #include <errno.h>
 
-#include "libclient/enter.h"
-#include "libclient/attach.h"
+#include "libclient/pool/enter.h"
+#include "libclient/pool/attach.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
 

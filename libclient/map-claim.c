@@ -20,18 +20,13 @@
 
 #include "libclient/map-claim.h"
 #include "proto/deadline.h"
-#include "shm/arena/client.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/state/wait.h"
 
 #define CLAIM_LIMIT_MS 30000
 
-/* In a daemon's pool the client table says so soon. */
 static bool claimer_is_dead(const struct tslab_map *map, const ShmClaim *claim) {
-        ShmClientInfo info;
-
-        return map->pool->is_private && shm_client_get(&map->pool->arena, claim->client, &info) == 0 &&
-               shm_client_is_gone(&info);
+        return map->pool->host->has_died(map->pool, claim->client);
 }
 
 /* 0: threads share the record, so that nothing tells them apart. */
@@ -66,7 +61,7 @@ static int enlarge_buffer(ShmMapClaim *claim, uint32_t size) {
 static int claim_named(struct tslab_map *map, const void *key, size_t key_size, ShmMapClaim *claim,
                        bool by_thread, tslab_handle *ret_version) {
         ShmClaimed claimed = {};
-        MapRetry retry = {};
+        HostRetry retry = {};
         int r;
 
         do {
@@ -185,8 +180,8 @@ static bool is_own_claim(const struct tslab_map *map, const ShmClaim *claim) {
 }
 
 static int sleep_on(const struct tslab_map *map, const uint32_t *word, uint32_t value, uint64_t left_usec) {
-        bool alone = map->pool->is_private || map->pool->is_reader || !word;
-        uint64_t usec = alone ? MAP_SLEEP_ALONE_USEC : MAP_SLEEP_USEC;
+        bool alone = map->pool->is_reader || !word;
+        uint64_t usec = alone ? HOST_SLEEP_ALONE_USEC : map->pool->host->sleep_usec;
         static const uint32_t nobody;
         int r;
 

@@ -2,10 +2,6 @@
 /* Claims: one computation of a value at a time. */
 #include "libclient/map.h"
 
-#define MAP_SLEEP_USEC                                                                                       \
-        20000 /* between looks at a claim, where a daemon wakes the waiters of a process that died */
-#define MAP_SLEEP_ALONE_USEC 4000 /* where nobody does */
-
 /*
  * Looks at a claim. 1: it stands, and *ret_claim tells whose it is; 0: it does not; -EIDRM. With a word of
  * shm_wait_word(), *ret_value is the value to sleep with while it stands.

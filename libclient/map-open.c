@@ -25,13 +25,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "libclient/control.h"
-#include "libclient/enter.h"
 #include "libclient/map-options.h"
+#include "libclient/pool/enter.h"
 #include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/state/options.h"
+#include "shm/owner/owner.h"
 
 #define MAPS_LABEL "maps"
 #define TRIES_MAX 1000 /* a millisecond each, where others do control work */
@@ -137,7 +137,7 @@ static int maps_epoch(struct tslab *pool, uint32_t *ret_epoch) {
                 if (maps_get(&pool->arena, ret_epoch, &named) == 0)
                         return 0;
                 r = maps_make(pool, named);
-                if (r == -EBUSY && control_is_stopped(pool))
+                if (r == -EBUSY && shm_owner_stands_still(&pool->arena))
                         return r;
                 if (r == -EBUSY)
                         pause_1ms();

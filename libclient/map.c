@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/enter.h"
-#include "libclient/sampler.h"
+#include "libclient/pool/host.h"
+#include "libclient/pool/sampler.h"
 #include "shm/arena/root.h"
 #include "shm/map/entry/cell.h"
 #include "shm/map/entry/claim.h"
@@ -252,7 +252,7 @@ static int put_entered(struct tslab_map *map, const ShmMapKey *key, const ShmMap
 }
 
 int map_put_key(struct tslab_map *map, const ShmMapKey *key, ShmMapPut *p, size_t value_size) {
-        MapRetry retry = {};
+        HostRetry retry = {};
         int r;
 
         if (value_size > SHM_LEAF_VALUE_MAX)
@@ -331,6 +331,34 @@ _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key
         return map_remove_key(map, key, key_size, 0);
 }
 
+/* Stale values must not keep a map, or the pool, full. In a daemon's pool the daemon deletes them soon. */
+static void ask_for_stale(const struct tslab_map *map, int r) {
+        if (r == -ENOMEM)
+                shm_expiry_squeeze(&map->pool->arena, UINT64_MAX);
+        else if (map->trie.map != 0 && shm_map_options(&map->trie).stale_ms != 0)
+                shm_expiry_squeeze(&map->pool->arena, UINT64_C(1) << (map->trie.map - 1));
+}
+
+bool map_make_room_slow(struct tslab_map *map, int r, HostRetry *retry) {
+        ThreadState *thread;
+
+        if (retry->n_slices == 0)
+                ask_for_stale(map, r);
+        if (map->pool->host->delete_expired(map->pool, retry))
+                return true;
+        /* Threads may have the memory in their caches. */
+        if (r == -ENOMEM && !retry->asked) {
+                retry->asked = true;
+                if (pool_want_caches(map->pool))
+                        return true;
+        }
+        if (pool_enter(map->pool, &thread) == 0) {
+                shm_map_count_failure(&thread->actor, &map->trie);
+                pool_leave(map->pool, thread);
+        }
+        return false;
+}
+
 int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, size_t size, int absent,
                      ThreadState **ret) {
         if (map->pool->is_reader)
@@ -391,7 +419,7 @@ static int begin_cell(struct tslab_map *map, ShmMapKey *key, const void *bytes, 
 
 static int add_to_counter(struct tslab_map *map, const void *key, size_t key_size, const ShmMapAdd *add,
                           int64_t *ret_value) {
-        MapRetry retry = {};
+        HostRetry retry = {};
         ThreadState *thread;
         int64_t value;
         ShmMapKey k;
@@ -474,7 +502,7 @@ static bool rate_init(ShmMapRate *rate, double per_second, uint32_t burst, uint3
 
 _public_ int tslab_map_limit(struct tslab_map *map, const void *key, size_t key_size, double per_second,
                              uint32_t burst, uint32_t cost, uint64_t *ret_retry_ms) {
-        MapRetry retry = {};
+        HostRetry retry = {};
         ThreadState *thread;
         uint64_t wait_ns;
         ShmMapRate rate;

@@ -2,7 +2,7 @@
 /* A map that is open in this process. It has nothing that a fork would have to repair. */
 #include <tslab_map.h>
 
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 #include "libclient/options.h"
 #include "shm/map/entry/map.h"
 
@@ -23,26 +23,21 @@ int map_begin_change(struct tslab_map *map, ShmMapKey *key, const void *bytes, s
 static inline void map_end_change(struct tslab_map *map, ThreadState *thread) {
         pool_leave(map->pool, thread);
         pool_run_deferred(map->pool);
-        pool_run_expiry(map->pool);
+        /* ORDER: rlx; seen now or at the next call. */
+        if (shm_load_rlx(&map->pool->arena.header->expiry.first) != 0)
+                map->pool->host->expires(map->pool);
 }
 
 /* Deletes a key, or only its value of version `expected`. Errors of tslab_map_delete(). */
 int map_remove_key(struct tslab_map *map, const void *key, size_t key_size, uint64_t expected);
 
-/* The attempts to find memory for one change. Begin with zeros. */
-typedef struct MapRetry {
-        unsigned n_slices; /* in which expired entries were deleted */
-        uint32_t hand; /* the slab at which the next one begins, if others do control work */
-        bool asked; /* for the caches of threads */
-} MapRetry;
-
-bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry);
+bool map_make_room_slow(struct tslab_map *map, int r, HostRetry *retry);
 
 /*
  * Called when a change has failed. True: it found no memory, or no room in its map, and may find some now: try again.
  * If not, the failure is counted.
  */
-static inline bool map_make_room(struct tslab_map *map, int r, MapRetry *retry) {
+static inline bool map_make_room(struct tslab_map *map, int r, HostRetry *retry) {
         return __builtin_expect(r == -ENOMEM || r == -ENOSPC, 0) && map_make_room_slow(map, r, retry);
 }
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "shm/cache/object.h"
 
 typedef struct MemoryHead {

@@ -17,11 +17,10 @@
 #include <errno.h>
 #include <sys/types.h>
 
-#include "libclient/control.h"
-#include "libclient/enter.h"
-#include "libclient/attach.h"
-#include "libclient/sampler.h"
-#include "libclient/slow.h"
+#include "libclient/pool/enter.h"
+#include "libclient/pool/attach.h"
+#include "libclient/pool/sampler.h"
+#include "libclient/pool/slow.h"
 #include "shm/cache/batch.h"
 #include "shm/cache/cache.h"
 #include "shm/map/evict/evict.h"
@@ -54,7 +53,7 @@ static int alloc_again(struct tslab *pool, size_t size, uint32_t epoch, const Sh
                        tslab_handle *ret_handle, void **ret_object) {
         int r = alloc_once_more(pool, size, epoch, pending, true, ret_handle, ret_object);
 
-        if (r == -ENOMEM && control_want_caches(pool))
+        if (r == -ENOMEM && pool_want_caches(pool))
                 r = alloc_once_more(pool, size, epoch, pending, false, ret_handle, ret_object);
         return r;
 }
@@ -163,7 +162,7 @@ shm_inline int thread_free(struct tslab *pool, ThreadState *thread, tslab_handle
         return r;
 }
 
-/* The slab that this thread made FREE, as index + 1; 0: none. A private pool looks after it. */
+/* The slab that this thread made FREE, as index + 1; 0: none. The host looks after it. */
 static uint32_t take_emptied(ThreadState *thread) {
         uint32_t emptied = thread->actor.emptied;
 
@@ -185,8 +184,8 @@ shm_inline int free_entered(struct tslab *pool, tslab_handle handle, bool missed
         slow_end(&thread->slow_frees, begin);
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
-        if (emptied != 0 && pool->is_private) /* not before pool_leave(): it may take a while */
-                control_slab_freed(pool, emptied - 1);
+        if (emptied != 0) /* not before pool_leave(): it may take a while */
+                pool->host->slab_freed(pool, emptied - 1);
         return r;
 }
 
@@ -275,7 +274,7 @@ _public_ ssize_t tslab_alloc_batch(struct tslab *pool, size_t size, uint32_t epo
 
         do
                 r = alloc_more(pool, size, epoch, ret_handles, n, &done);
-        while (r == -ENOMEM && control_want_caches(pool));
+        while (r == -ENOMEM && pool_want_caches(pool));
         return done > 0 ? (ssize_t) done : r;
 }
 
@@ -306,8 +305,8 @@ _public_ ssize_t tslab_free_batch(struct tslab *pool, const tslab_handle *handle
         done = (ssize_t) thread_free_batch(pool, thread, handles, n);
         emptied = take_emptied(thread);
         pool_leave(pool, thread);
-        if (emptied != 0 && pool->is_private)
-                control_slab_freed(pool, emptied - 1);
+        if (emptied != 0)
+                pool->host->slab_freed(pool, emptied - 1);
         return done;
 }
 
@@ -440,6 +439,6 @@ _public_ int tslab_drain(struct tslab *pool) {
         (void) shm_cache_drain(&thread->actor);
         shm_actor_leave(&thread->actor);
         pool_leave(pool, thread);
-        (void) control_empty_caches(pool);
+        (void) pool_empty_caches(pool);
         return 0;
 }

@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "libclient/attach.h"
-#include "libclient/connection.h"
-#include "libclient/enter.h"
+#include "libclient/pool/attach.h"
+#include "libclient/host/connection.h"
+#include "libclient/pool/enter.h"
+#include "libclient/host/daemon.h"
+#include "libclient/host/private.h"
 #include "libclient/options.h"
-#include "libclient/registry.h"
-#include "libclient/sampler.h"
+#include "libclient/pool/registry.h"
+#include "libclient/pool/sampler.h"
 #include "proto/path.h"
 #include "shm/arena/client.h"
 
@@ -92,6 +94,7 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
         pool = pool_new();
         if (!pool)
                 return -ENOMEM;
+        pool->host = &host_daemon;
         pool->is_reader = options.flags & TSLAB_READER;
         pool->cache = options_cache(&options);
         pool->time_slow = options.time_slow;
@@ -107,6 +110,7 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
         if (r == 0) {
                 pool->local->client = client;
                 pool->local->joined = 1;
+                sampler_begin(pool);
                 r = finish_open(&pool, ret);
         }
         if (r && !pool->is_reader)
@@ -140,7 +144,8 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         pool = pool_new();
         if (!pool)
                 return -ENOMEM;
-        pool->is_private = true;
+        pool->host = &host_private;
+        pool->is_operator = true;
         pool->cache = options_cache(&options);
         pool->time_slow = options.time_slow;
         pool->retain = options_retain(&options);
@@ -160,22 +165,8 @@ _public_ int tslab_create(struct tslab **ret, const struct tslab_options *given)
         return r;
 }
 
-static bool is_stale(const struct tslab *pool) {
-        return shm_load_rlx(&pool->stale) != 0; /* ORDER: rlx; says nothing of other memory. */
-}
-
-/* A thread that is in a control call finds out by itself. */
 _public_ bool tslab_stale(struct tslab *pool) {
-        bool left;
-
-        if (pool->is_private || is_stale(pool) || pool_begin(pool) < 0)
-                return is_stale(pool);
-        if (lock_try(&pool->local->call_lock, &left)) {
-                connection_look(pool);
-                lock_release(&pool->local->call_lock);
-        }
-        pool_end(pool);
-        return is_stale(pool);
+        return pool->host->is_stale(pool);
 }
 
 _public_ const char *tslab_version(void) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 /* Frees all of a pool that no thread uses. NULL-safe. */
 struct tslab *pool_unref(struct tslab *pool);

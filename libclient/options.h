@@ -8,8 +8,8 @@
 #include "shm/arena/actor.h"
 
 /*
- * Copies options of any version to `ret`, a struct of `size` bytes that begins with the same fields. -EINVAL: they set a
- * field that this version does not know.
+ * Copies options of any version to `ret`, a struct of `size` bytes that begins with the same fields. -EINVAL: they set
+ * a field that this version does not know.
  */
 int options_load_sized(void *ret, size_t size, const void *options);
 

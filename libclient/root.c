@@ -1,4 +1,4 @@
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 #include "shm/arena/root.h"
 
 _public_ int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handle) {

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 #include "proto/cleanup.h"
 #include "shm/epoch/epoch.h"
 #include "shm/arena/record.h"

@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 #include "libclient/map-claim.h"
-#include "libclient/registry.h"
+#include "libclient/pool/registry.h"
 #include "proto/deadline.h"
 #include "shm/map/state/wait.h"
 
@@ -193,7 +193,7 @@ static void look_at_waits(struct tslab_waiter *waiter, bool all) {
 }
 
 static uint64_t sleep_usec(const struct tslab *pool) {
-        return pool->is_private || pool->is_reader ? MAP_SLEEP_ALONE_USEC : MAP_SLEEP_USEC;
+        return pool->is_reader ? HOST_SLEEP_ALONE_USEC : pool->host->sleep_usec;
 }
 
 /* Looks, then sleeps. Returns when all waits are to be looked at next. */
@@ -212,7 +212,7 @@ static uint64_t run_once(struct tslab_waiter *waiter, uint64_t all_usec) {
         }
         if (r == 0 && waiter->n_alive > 0 && !waiter->is_closing) {
                 usec = all_usec > now ? all_usec - now : 1;
-                usec = usec < MAP_SLEEP_USEC ? usec : MAP_SLEEP_USEC;
+                usec = usec < HOST_SLEEP_USEC ? usec : HOST_SLEEP_USEC;
                 pthread_mutex_unlock(&waiter->lock);
                 (void) shm_wait_sleep(word, value, usec * 1000);
                 pthread_mutex_lock(&waiter->lock);

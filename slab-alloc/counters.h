@@ -4,7 +4,7 @@
  * counted here, for its class, if a counter of the engine's slow paths rose during the call. Other calls pay only for
  * the loads of these counters.
  */
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 #include "slab-alloc/state.h"
 #include "shm/slab/slab.h"
 

@@ -2,7 +2,7 @@
 /* An allocator in this process: its pool, and counts that its users keep. */
 #include <slab_alloc.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 #define ALLOCATOR_EPOCHS 16
 /* The id of the epoch that stands in for epoch 0 once the ring has left it; out of the ring. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "proto/call.h"
 #include "shm/arena/record.h"
 #include "shm/stats/stats.h"

@@ -5,7 +5,7 @@
  * mappings are gone, so nobody uses its records any more, and they have to be released. The daemon learns of it in
  * one of two ways:
  *
- *   1. A program that attaches sends a number that differs after each exec (libclient/connection.c). Clients of
+ *   1. A program that attaches sends a number that differs after each exec (libclient/host/connection.c). Clients of
  *      the same process with another number belong to an earlier program. The message counts only if its sender is
  *      the process of the connection: a forked child may write to that and execute a program itself.
  *   2. A program that never attaches is found by /proc/PID/maps, where the daemon may read that, and so never in

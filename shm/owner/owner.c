@@ -95,12 +95,14 @@ bool shm_owner_is_gone(const ShmArena *arena, uint64_t word, uint32_t client, ui
         return gone;
 }
 
-bool shm_owner_is_stopped(const ShmArena *arena, uint64_t word) {
+bool shm_owner_stands_still(const ShmArena *arena) {
+        uint64_t word = shm_owner_load(arena);
         ShmClientInfo info;
         bool stopped;
         int fd;
 
-        if (shm_client_get(arena, shm_owner_client(word), &info) < 0)
+        if (shm_owner_state(word) != SHM_OWNER_HELD ||
+            shm_client_get(arena, shm_owner_client(word), &info) < 0)
                 return false;
         fd = shm_process_open(info.pid, info.start_time);
         if (fd < 0)

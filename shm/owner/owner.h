@@ -38,8 +38,8 @@ bool shm_owner_is(uint64_t word, uint32_t client, uint32_t tid);
  * `client` and `tid` are the caller's: it may not do control work while it does so.
  */
 bool shm_owner_is_gone(const ShmArena *arena, uint64_t word, uint32_t client, uint32_t tid);
-/* Whether the owner is stopped, by a signal or a debugger. */
-bool shm_owner_is_stopped(const ShmArena *arena, uint64_t word);
+/* Whether the thread that does control work is stopped, by a signal or a debugger: nobody need wait for it. */
+bool shm_owner_stands_still(const ShmArena *arena);
 
 /* One attempt to take control work as the word describes it: free, or of an owner that is gone. */
 bool shm_owner_take(ShmArena *arena, uint64_t word, uint32_t client, uint32_t tid);

@@ -1,6 +1,6 @@
 #include "tests/crash/operator.h"
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "shm/epoch/epoch.h"
 #include "tests/util/daemon-fixture.h"
 

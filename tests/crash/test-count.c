@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "shm/arena/record.h"

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "shm/maintain/check.h"
 #include "shm/near/cover.h"
 #include "tests/crash/trace.h"

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "proto/deadline.h"
 #include "shm/maintain/check.h"
 #include "shm/map/leaf/chain.h"

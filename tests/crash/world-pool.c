@@ -2,7 +2,7 @@
 
 #include <tslab.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 #include "tests/util/test.h"
 
 #define N_BATCH 40 /* more than a cache begins with */

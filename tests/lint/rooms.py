@@ -40,7 +40,9 @@ ROOMS = {
 
     'proto': '',
 
-    'libclient': '',
+    'libclient/pool': '',
+    'libclient/host': 'libclient/pool',
+    'libclient': 'libclient/pool libclient/host',
     'slab-alloc': '',
     'slab-alloc/tests': '',
 

@@ -2,7 +2,7 @@
  * Pools are closed while threads that used them are just ending, in every way there is: no thread touches memory that
  * is gone, and all that the threads held comes back.
  */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 #include <pthread.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Threads that end by a raw exit at any instruction of a call: closing the pool does not wait for them, and
  * the slots they had in hand come back. They step through the call by the processor's trap flag.
  */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -4,6 +4,7 @@
  */
 #include "libclient/close.c"
 #include "libclient/object.c"
+#include "shm/arena/client.h"
 #include "shm/slab/pages.h"
 #include "tests/model/world.h"
 
@@ -19,12 +20,24 @@ static void watch(void *piece, size_t size) {
                 model_watch(line);
 }
 
+static void leave(struct tslab *p) {
+        shm_client_leave(&p->arena, p->local->client);
+}
+
+static void slab_freed(struct tslab *p, uint32_t slab) {
+}
+
+/* A host is no part of these cases. */
+static const Host case_host = { .leave = leave, .slab_freed = slab_freed };
+
 /* The pool, its local part with a state for each record, and a handle to it in this thread. */
 static void make_pool(void) {
         uint8_t *at = shm_arena_slab(&world_arena, N_SLABS);
 
         pool = (struct tslab *) at;
-        *pool = (struct tslab){ .serial = 1, .number = 1, .arena = world_arena, .cache = SHM_CACHE_ON };
+        *pool = (struct tslab){
+                .serial = 1, .number = 1, .host = &case_host, .arena = world_arena, .cache = SHM_CACHE_ON
+        };
         pool->local = (PoolLocal *) (at + (sizeof(*pool) + 63) / 64 * 64);
         pool->local->number = 1;
         pool->local->client = 1;

@@ -15,7 +15,7 @@ static bool case_owner_is_gone(const ShmArena *arena, uint64_t word, uint32_t cl
 #define proto_deadline case_deadline
 #define shm_now_usec case_now_usec
 #define shm_owner_is_gone case_owner_is_gone
-#include "libclient/control.c"
+#include "libclient/host/control.c"
 #undef proto_now_usec
 #undef proto_deadline
 #undef shm_now_usec

@@ -2,7 +2,7 @@
  * Attaching, with the smallest of daemons: a child that answers hello, attach, fork and advance, and
  * can be told to misbehave.
  */
-#include "libclient/connection.h"
+#include "libclient/host/connection.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Threads that end in the middle of a call with the record that threads share, looked at from inside. */
-#include "libclient/attach.h"
-#include "libclient/pool.h"
+#include "libclient/pool/attach.h"
+#include "libclient/pool/pool.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* The numbers by which locks name their holders. */
-#include "libclient/lock.h"
+#include "libclient/pool/lock.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Processes that open the first map of a pool at once. What others do in the middle of it is done by this thread. */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 #include <errno.h>
 #include <string.h>

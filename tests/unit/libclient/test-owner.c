@@ -1,7 +1,7 @@
 /* Owners of control work in a private pool that end in the middle of it, or stand still there. */
-#include "libclient/control.h"
-#include "libclient/enter.h"
-#include "libclient/attach.h"
+#include "libclient/host/control.h"
+#include "libclient/pool/enter.h"
+#include "libclient/pool/attach.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
  */
 #include <time.h>
 
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 static inline uint64_t slow_now_ns(void) {
         struct timespec ts;

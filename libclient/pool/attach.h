@@ -1,6 +1,6 @@
 #pragma once
 /* Attaching this process to a pool, and the records of its threads. */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 /* Attaches this process if it is not attached. The caller holds no lock. The attach errors. */
 int pool_attach(struct tslab *pool);

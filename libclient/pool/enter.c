@@ -9,29 +9,29 @@
  * Invariants
  *   1. An entry is used only if its serial is that of the pool at hand, so that the state to which it points is mapped,
  *      and if its token is that of the state, so that the state is still this thread's.
- *   2. Tokens only rise, across forks, too (libclient/registry.c): none of a child's states has the token of an entry
- *      that it inherited.
+ *   2. Tokens only rise, across forks, too (libclient/pool/registry.c): none of a child's states has the token of an
+ *      entry that it inherited.
  *
  * Who may do what: a thread changes its own table and, except in tslab_close(), its own states. The states of threads
  *   that end are changed under the registry's lock.
  *
  * Crash: repair finds records through their heads; nothing here is shared.
  */
-#include "libclient/enter.h"
+#include "libclient/pool/enter.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "libclient/attach.h"
-#include "libclient/control.h"
-#include "libclient/registry.h"
+#include "libclient/pool/attach.h"
+#include "libclient/pool/registry.h"
 #include "proto/deadline.h"
 #include "shm/map/trie/trie-shrink.h"
 #include "shm/owner/thread.h"
 #include "shm/cache/object.h"
 
+#define ASK_EVERY_MSEC 100 /* threads of a process that are out of memory have caches emptied so often */
 #define RECORD_EVERY_MSEC 100 /* between two looks of a process for records for its threads that share one */
 
 typedef struct ThreadTable {
@@ -147,7 +147,7 @@ static ThreadState *own_state(const ThreadCache *entry) {
 /* A signal handler may have ended this thread in a call, perhaps in control work. */
 static void forget_call(struct tslab *pool) {
         calls_forget(pool);
-        control_leave(pool);
+        pool->host->thread_ends(pool);
 }
 
 static void on_thread_exit(void *userdata) {
@@ -292,7 +292,7 @@ static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
 static void take_record(struct tslab *pool, ThreadCache *entry) {
         entry->state = NULL;
         (void) shm_threads_mark_own_gone(&pool->arena, pool->local->client, lock_own_number());
-        if (take_own_record(pool, entry) || (control_reap_threads(pool) && take_own_record(pool, entry)))
+        if (take_own_record(pool, entry) || (pool->host->reap_threads(pool) && take_own_record(pool, entry)))
                 return;
         shm_hint_add(&pool->arena.header->n_unrecorded.value, 1);
 }
@@ -329,7 +329,7 @@ static int find_record(struct tslab *pool, ThreadCache *entry) {
 static int enter_shared(struct tslab *pool, ThreadState **ret) {
         int r = try_shared(pool, ret);
 
-        return r == -EUSERS && control_reap_threads(pool) ? try_shared(pool, ret) : r;
+        return r == -EUSERS && pool->host->reap_threads(pool) ? try_shared(pool, ret) : r;
 }
 
 static ThreadState *use_entry(const struct tslab *pool, const ThreadCache *entry) {
@@ -385,4 +385,24 @@ void pool_leave_shared(struct tslab *pool) {
         shares = NULL;
         lock_release(&pool->local->spare_lock);
         pool_end(pool);
+}
+
+bool pool_empty_caches(struct tslab *pool) {
+        bool done;
+
+        if (pool_begin(pool) < 0)
+                return false;
+        done = pool->host->empty_caches(pool);
+        pool_end(pool);
+        return done;
+}
+
+bool pool_want_caches(struct tslab *pool) {
+        uint64_t *asked = &pool->local->asked_msec, msec = proto_now_usec() / 1000 + 1;
+        uint64_t last = shm_load_rlx(asked); /* ORDER: rlx; two at once do no harm. */
+
+        if (last != 0 && msec - last < ASK_EVERY_MSEC)
+                return false;
+        shm_store_rlx(asked, msec); /* ORDER: rlx; see above. */
+        return pool_empty_caches(pool);
 }

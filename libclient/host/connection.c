@@ -20,7 +20,7 @@
  *   its records and frees the entry. A daemon that dies after it made an entry leaves it in state COMES: the next
  *   daemon gives the entry up with client_resume(), shm_client_enter() then fails, and the process attaches again.
  */
-#include "libclient/connection.h"
+#include "libclient/host/connection.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libclient/sampler.h"
+#include "libclient/pool/sampler.h"
 #include "proto/text.h"
 #include "shm/arena/client.h"
 #include "shm/format/siphash.h"

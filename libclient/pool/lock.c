@@ -15,7 +15,7 @@
  * raw
  *   exit, it counts as the holder until it takes the lock, or ends.
  */
-#include "libclient/lock.h"
+#include "libclient/pool/lock.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libclient/thread-model.h"
+#include "libclient/pool/thread-model.h"
 #include "shm/arch/atomic.h"
 #include "shm/arch/process.h"
 

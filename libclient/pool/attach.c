@@ -3,7 +3,7 @@
  *
  * Purpose: to give a process an entry in the arena's client table, and a spare record.
  *
- * In a daemon's pool the daemon makes the entry, in a private one each process makes its own. The spare record is for
+ * The pool's host makes the entry. The spare record is for
  * threads that find no record of their own.
  *
  * Invariants
@@ -16,70 +16,22 @@
  *   4. A record's flags say whether its thread fences for itself before the thread's first operation.
  *
  * Who may do what: the thread that opens the pool does all alone, until registry_add(). Afterwards a thread attaches
- *   under attach_lock, and any thread reads `attached` and `stale`. Each thread takes its own record.
+ *   under attach_lock, and any thread reads `attached`. Each thread takes its own record.
  *
  * Crash: a process that dies with an entry, or with records, leaves both in the arena. The daemon finds the process
  *   gone, repairs the records and frees the entry; in a private pool tslab_reap() of another process does so.
  */
-#include "libclient/attach.h"
+#include "libclient/pool/attach.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "libclient/connection.h"
-#include "libclient/registry.h"
-#include "libclient/sampler.h"
-#include "proto/deadline.h"
-#include "shm/arch/process.h"
+#include "libclient/pool/host.h"
+#include "libclient/pool/registry.h"
 #include "shm/arena/client.h"
-#include "shm/arena/clock.h"
 #include "shm/maintain/freeze.h"
 
-#define SILENT_USEC UINT64_C(10000000)
-
-static uint64_t pid_namespace(void) {
-        struct stat st;
-
-        return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
-}
-
-static bool is_of_pool_namespace(struct tslab *pool) {
-        if (pool->pid_namespace == 0)
-                pool->pid_namespace = pid_namespace(); /* the pool's first process */
-        return pool->pid_namespace == pid_namespace();
-}
-
-/*
- * Without /proc, as in a chroot, and in another pid namespace than that of the pool's first process, the start time
- * stays 0: not known. There our number would be another process's for others. A shortage that may pass is an error:
- * nobody would ever find out that this process died.
- */
-static int join_private(struct tslab *pool, uint32_t *ret_client) {
-        ShmClientInfo info = { .pid = getpid(), .uid = getuid(), .gid = getgid() };
-        ShmProcess process = {};
-        int r;
-
-        r = shm_process_look(info.pid, &process);
-        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
-                return r;
-        if (is_of_pool_namespace(pool)) {
-                info.start_time = process.start_time;
-                info.program = process.program;
-        }
-        info.attached_usec = shm_now_usec();
-        strncpy(info.comm, program_invocation_short_name, sizeof(info.comm) - 1);
-        r = shm_client_add(&pool->arena, &info);
-        if (r)
-                return r == -ENOSPC ? -EUSERS : r;
-        *ret_client = info.index;
-        return 0;
-}
-
 static bool in_share(const struct tslab *pool, uint32_t n) {
-        return pool->is_private || pool->is_operator ||
-               shm_client_in_share(&pool->arena, pool->local->client, n);
+        return pool->is_operator || shm_client_in_share(&pool->arena, pool->local->client, n);
 }
 
 int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
@@ -131,7 +83,6 @@ static int finish_attach(struct tslab *pool) {
                 r = pool_keep_spare(pool);
                 if (r)
                         return r;
-                sampler_begin(pool);
         }
         pool->local->number = registry_token();
         /* ORDER: rel, pairs with pool_attach(); all else is set before. */
@@ -139,31 +90,12 @@ static int finish_attach(struct tslab *pool) {
         return 0;
 }
 
-/*
- * If a daemon did not answer, no thread asks it again for a while: otherwise each would wait for its whole time limit,
- * one after the other.
- */
-static int attach_child(struct tslab *pool) {
-        PoolLocal *local = pool->local;
-        int r;
-
-        if (proto_now_usec() < local->silent_usec)
-                return -ETIMEDOUT;
-        r = connection_attach_child(pool, &local->client);
-        if (r == -ETIMEDOUT)
-                local->silent_usec = proto_deadline(SILENT_USEC);
-        return r;
-}
-
 static int attach_locked(struct tslab *pool) {
         PoolLocal *local = pool->local;
         int r;
 
         if (!local->joined) {
-                if (pool->is_private)
-                        r = join_private(pool, &local->client);
-                else
-                        r = attach_child(pool);
+                r = pool->host->join(pool, &local->client);
                 if (r)
                         return r;
                 local->joined = 1;

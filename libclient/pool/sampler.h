@@ -4,7 +4,7 @@
  * Nth allocation of this process is noted in a memfd that the daemon keeps. Such a process takes the slow path for all
  * its calls; others pay nothing.
  */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 /*
  * Makes the sampler of this process, which has attached, if one is wanted; under attach_lock.

@@ -13,7 +13,7 @@
  *
  * Crash: an entry with an odd seq is passed over.
  */
-#include "libclient/sampler.h"
+#include "libclient/pool/sampler.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -296,7 +296,7 @@ void sampler_begin(struct tslab *pool) {
         Sampler *s;
 
         pool->inherited_sampler = sampler_forget(pool->inherited_sampler);
-        if (every == 0 || pool->is_private || pool->is_reader)
+        if (every == 0 || pool->is_reader)
                 return;
         s = sampler_new(every);
         if (s && offer_samples(pool, s) != 0)

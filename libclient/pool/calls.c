@@ -14,7 +14,7 @@
  *
  * Crash: slots are memory of the process, and zeros in a forked child.
  */
-#include "libclient/calls.h"
+#include "libclient/pool/calls.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * Threads in the middle of a call: between pool_begin() and pool_end() a pool stays open. They nest. For tslab_close(),
  * each such thread has a slot with its number, since a thread may end there without pool_end().
  */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 /* -EBADF: the pool was closed. */
 int pool_begin(struct tslab *pool);

@@ -19,13 +19,14 @@
  *
  * Crash: see shm/map/state/lifetime.c.
  */
+#include "libclient/host/expiry.h"
+
 #include <errno.h>
 #include <time.h>
 
-#include "libclient/control.h"
-#include "libclient/enter.h"
-#include "libclient/map.h"
-#include "libclient/attach.h"
+#include "libclient/pool/attach.h"
+#include "libclient/host/control.h"
+#include "libclient/pool/enter.h"
 #include "proto/deadline.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/owner/owner.h"
@@ -51,7 +52,7 @@ static int run_slice(struct tslab *pool, bool sweeps, uint64_t now_ms, uint64_t 
         return 0;
 }
 
-void pool_run_expiry_slow(struct tslab *pool) {
+void expiry_run(struct tslab *pool) {
         uint64_t *next = &pool->expiry_usec, now_ms, now_usec;
 
         if (!shm_expiry_due(&pool->arena, false, &now_ms))
@@ -85,7 +86,7 @@ static int delete_expired(struct tslab *pool, uint64_t now_ms, uint32_t *hand) {
  * True: another attempt is worth it. Where somebody else does control work, it sleeps for as long as a slice, and then
  * helps: the other one may stand still.
  */
-static bool run_slice_at_once(struct tslab *pool, MapRetry *retry) {
+static bool run_slice_at_once(struct tslab *pool, HostRetry *retry) {
         const struct timespec slice = { .tv_nsec = URGENT_SLICE_USEC * 1000 };
         bool busy = shm_owner_state(shm_owner_load(&pool->arena)) == SHM_OWNER_HELD;
         uint64_t now_ms = 0;
@@ -105,40 +106,18 @@ static bool run_slice_at_once(struct tslab *pool, MapRetry *retry) {
 
 /* Whether any entry has, or had, an end. */
 static bool has_expired(const struct tslab *pool) {
-        return pool_expires(pool) ||
-               (pool->is_private && shm_hint_load(&pool->arena.header->expiry.begun) != 0);
+        const ShmExpiry *expiry = &pool->arena.header->expiry;
+
+        return shm_hint_load(&expiry->first) != 0 || shm_hint_load(&expiry->begun) != 0;
 }
 
-/* Stale values must not keep a map, or the pool, full. In a daemon's pool the daemon deletes them soon. */
-static void ask_for_stale(const struct tslab_map *map, int r) {
-        if (r == -ENOMEM)
-                shm_expiry_squeeze(&map->pool->arena, UINT64_MAX);
-        else if (map->trie.map != 0 && shm_map_options(&map->trie).stale_ms != 0)
-                shm_expiry_squeeze(&map->pool->arena, UINT64_C(1) << (map->trie.map - 1));
-}
-
-bool map_make_room_slow(struct tslab_map *map, int r, MapRetry *retry) {
-        ThreadState *thread;
-
-        if (retry->n_slices == 0)
-                ask_for_stale(map, r);
-        if (retry->n_slices < SLICES_MAX && has_expired(map->pool)) {
-                /*
-                 * This is also right if nothing is left to delete: the call that failed may have deleted all that
-                 * expired, at its end.
-                 */
-                retry->n_slices = run_slice_at_once(map->pool, retry) ? retry->n_slices + 1 : SLICES_MAX;
-                return true;
-        }
-        /* Threads may have the memory in their caches. */
-        if (r == -ENOMEM && !retry->asked) {
-                retry->asked = true;
-                if (control_want_caches(map->pool))
-                        return true;
-        }
-        if (pool_enter(map->pool, &thread) == 0) {
-                shm_map_count_failure(&thread->actor, &map->trie);
-                pool_leave(map->pool, thread);
-        }
-        return false;
+bool expiry_delete(struct tslab *pool, HostRetry *retry) {
+        if (retry->n_slices >= SLICES_MAX || !has_expired(pool))
+                return false;
+        /*
+         * True is also right if nothing is left to delete: the call that failed may have deleted all that expired, at
+         * its end.
+         */
+        retry->n_slices = run_slice_at_once(pool, retry) ? retry->n_slices + 1 : SLICES_MAX;
+        return true;
 }

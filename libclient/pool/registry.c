@@ -14,12 +14,12 @@
  *
  * Crash: nothing here is shared.
  */
-#include "libclient/registry.h"
+#include "libclient/pool/registry.h"
 
 #include <sys/mman.h>
 #include <time.h>
 
-#include "libclient/sampler.h"
+#include "libclient/pool/sampler.h"
 #include "proto/deadline.h"
 #include "shm/arena/arena-map.h"
 

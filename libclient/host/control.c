@@ -18,15 +18,15 @@
  * Crash: the next thread that wants to do control work takes it over. If a process dies between two slices, there is no
  *   owner: the sweep stays where it is until a process wants another sweep, or calls tslab_reap().
  */
-#include "libclient/control.h"
+#include "libclient/host/control.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "libclient/enter.h"
-#include "libclient/attach.h"
+#include "libclient/pool/enter.h"
+#include "libclient/pool/attach.h"
 #include "proto/deadline.h"
 #include "shm/maintain/maintain.h"
 #include "shm/cache/object.h"
@@ -41,9 +41,6 @@
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200
-#define ASK_WAIT_USEC 20000
-#define ASK_SLICE_USEC 100
-#define ASK_EVERY_MSEC 100
 #define IDLE_WAIT_USEC (2 * SHM_STORES_USEC)
 #define THAW_EVERY_MSEC 2 /* a freeze may stay, for example if membarrier fails */
 #define SWEEP_SLICE_USEC 1000
@@ -197,9 +194,8 @@ int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
         return 0;
 }
 
-void control_leave(struct tslab *pool) {
-        if (pool->is_private &&
-            shm_load_rlx(&pool->local->attached) && /* ORDER: rlx; this thread's calls are over. */
+void control_thread_ends(struct tslab *pool) {
+        if (shm_load_rlx(&pool->local->attached) && /* ORDER: rlx; this thread's calls are over. */
             shm_owner_is(shm_owner_load(&pool->arena), pool->local->client, lock_own_number()))
                 control_unlock(pool, true);
 }
@@ -265,7 +261,7 @@ static void empty_idle_caches(struct tslab *pool) {
         ShmActor control;
         ShmMaintain *m;
 
-        if (!pool->is_private || !shm_idle_is_due(idle, now))
+        if (!shm_idle_is_due(idle, now))
                 return;
         control_init(pool, &control);
         if (maintain_new(&control, &m))
@@ -396,7 +392,7 @@ static void walk_all(ShmActor *control) {
                         control_walk(control, id);
 }
 
-void pool_run_deferred_slow(struct tslab *pool) {
+void control_drained(struct tslab *pool) {
         ShmActor control;
 
         if (pool_begin(pool) < 0)
@@ -437,7 +433,7 @@ bool control_reap_threads(struct tslab *pool) {
         ShmActor control;
         uint32_t n, position = 1;
 
-        if (!pool->is_private || control_begin(pool, false, &control) < 0)
+        if (control_begin(pool, false, &control) < 0)
                 return false;
         n = shm_threads_mark_gone(&pool->arena, &position, UINT32_MAX);
         pool->local->recount |= n > 0;
@@ -448,17 +444,7 @@ bool control_reap_threads(struct tslab *pool) {
         return n > 0;
 }
 
-bool control_run(struct tslab *pool) {
-        ShmActor control;
-
-        if (control_begin(pool, true, &control) < 0)
-                return false;
-        (void) control_run_all(&control);
-        control_end(pool);
-        return true;
-}
-
-void pool_thaw(struct tslab *pool, const ThreadState *thread) {
+void control_thaw(struct tslab *pool, const ThreadState *thread) {
         uint64_t *last = &pool->local->thawed_msec, msec = proto_now_usec() / 1000 + 1;
         ShmActor control;
 
@@ -471,39 +457,6 @@ void pool_thaw(struct tslab *pool, const ThreadState *thread) {
                 control_end(pool);
         }
         pool_end(pool);
-}
-
-bool control_is_stopped(const struct tslab *pool) {
-        uint64_t word = shm_owner_load(&pool->arena);
-
-        return shm_owner_state(word) == SHM_OWNER_HELD && shm_owner_is_stopped(&pool->arena, word);
-}
-
-static bool has_leases(const struct tslab *pool) {
-        ShmEpochInfo info;
-
-        for (uint32_t id = 0; id < pool->arena.n_epochs; id++)
-                if (shm_epoch_get(&pool->arena, id, &info) == 0 && info.owner == pool->local->client + 1)
-                        return true;
-        return false;
-}
-
-bool control_end_leases(struct tslab *pool) {
-        uint64_t deadline = proto_now_usec() + CLOSE_WAIT_USEC;
-        const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
-        ShmActor control;
-
-        if (!has_leases(pool))
-                return true;
-        while (control_begin(pool, true, &control) < 0) {
-                if (proto_now_usec() >= deadline || control_is_stopped(pool))
-                        return false;
-                nanosleep(&slice, NULL);
-        }
-        (void) shm_epoch_end_leases(&pool->arena, pool->local->client);
-        (void) control_run_all(&control);
-        control_end(pool);
-        return true;
 }
 
 /* Whether the slab is FREE, of an epoch whose slabs go back as they drain. */
@@ -558,23 +511,6 @@ void control_slab_freed(struct tslab *pool, uint32_t slab) {
         pool_end(pool);
 }
 
-/* Does the work that the eventfd asks a daemon for: freezes, empties caches, and says so. */
-static bool ask_daemon(struct tslab *pool) {
-        const struct timespec slice = { .tv_nsec = ASK_SLICE_USEC * 1000 };
-        ShmHeader *header = pool->arena.header;
-        /* ORDER: acqrel; each asker has a number of its own. */
-        uint64_t wanted = shm_add_acqrel(&header->caches_wanted.value, 1) + 1, begin = proto_now_usec();
-
-        shm_wake(&pool->arena);
-        while (proto_now_usec() - begin < ASK_WAIT_USEC) {
-                nanosleep(&slice, NULL);
-                /* ORDER: acq, pairs with shm_maintain_step(); the slots are back in their slabs. */
-                if ((int64_t) (shm_load_acq(&header->caches_given.value) - wanted) >= 0)
-                        return true;
-        }
-        return false;
-}
-
 /*
  * Caches of threads that stay inside an operation are emptied later: shm_maintain_look() finds their freeze. Threads
  * that ended there left theirs to repair.
@@ -594,12 +530,10 @@ static int empty_caches(ShmActor *control) {
         return 0;
 }
 
-static bool empty_all_caches(struct tslab *pool) {
+bool control_empty_caches(struct tslab *pool) {
         ShmActor control;
         int r;
 
-        if (!pool->is_private)
-                return ask_daemon(pool);
         if (control_begin(pool, false, &control) < 0)
                 return false;
         r = empty_caches(&control);
@@ -607,25 +541,4 @@ static bool empty_all_caches(struct tslab *pool) {
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
         control_end(pool);
         return r == 0;
-}
-
-bool control_empty_caches(struct tslab *pool) {
-        bool done;
-
-        if (pool_begin(pool) < 0)
-                return false;
-        done = empty_all_caches(pool);
-        pool_end(pool);
-        return done;
-}
-
-bool control_want_caches(struct tslab *pool) {
-        uint64_t *asked = &pool->local->asked_msec, msec = proto_now_usec() / 1000 + 1;
-        /* ORDER: rlx; two at once do no harm. */
-        uint64_t last = shm_load_rlx(asked);
-
-        if (last != 0 && msec - last < ASK_EVERY_MSEC)
-                return false;
-        shm_store_rlx(asked, msec); /* ORDER: rlx; see above. */
-        return control_empty_caches(pool);
 }

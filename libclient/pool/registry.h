@@ -1,6 +1,6 @@
 #pragma once
 /* The pools that are open in this process, and what is left of closed ones. */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 /* May be called again, also after a failure. -ENOMEM. */
 int registry_init(void);

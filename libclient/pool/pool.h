@@ -11,8 +11,8 @@
 
 #include <tslab.h>
 
-#include "libclient/lock.h"
-#include "libclient/thread-model.h"
+#include "libclient/pool/lock.h"
+#include "libclient/pool/thread-model.h"
 #include "proto/call.h"
 #include "shm/arena/arena.h"
 #include "shm/epoch/epoch.h"
@@ -40,6 +40,7 @@ typedef struct ThreadState {
         uint32_t busy; /* between pool_enter() and pool_leave(): tslab_close() waits for it */
 } __attribute__((aligned(64))) ThreadState;
 
+typedef struct Host Host;
 typedef struct Sampler Sampler;
 
 /* References of this process to an epoch. */
@@ -48,7 +49,7 @@ typedef struct EpochRef {
         uint32_t n;
 } EpochRef;
 
-/* A thread in the middle of a call: see libclient/calls.h. */
+/* A thread in the middle of a call: see libclient/pool/calls.h. */
 typedef struct CallSlot {
         uint32_t tid; /* 0: none */
         uint32_t depth;
@@ -69,7 +70,7 @@ typedef struct PoolLocal {
         uint64_t number; /* counts attachments in this process and its ancestors, never reused */
         uint64_t
                 waiters; /* a number of this process, by which its waiters are told from its parent's; 0: none yet */
-        CallSlot calls[CALLS_MAX]; /* see libclient/calls.h */
+        CallSlot calls[CALLS_MAX]; /* see libclient/pool/calls.h */
         Sampler *sampler; /* NULL: nothing is sampled */
         uint64_t silent_usec; /* until then a daemon that did not answer is not asked to attach again */
         bool is_mute; /* the last attempt to reach the next daemon got no answer; under call_lock */
@@ -94,8 +95,8 @@ struct tslab {
         uint64_t number; /* counts pools in this process, never reused; neither 0 nor POOL_CLOSED */
         PoolLocal *local;
         size_t local_size;
-        bool is_private;
-        bool is_operator; /* in a daemon's pool: no share binds this process */
+        const Host *host; /* see libclient/pool/host.h */
+        bool is_operator; /* no share binds this process, as in a private pool */
         bool is_reader;
         ShmArena arena;
 

@@ -5,7 +5,7 @@
  * A forked child inherits its parent's connection, and uses it for one datagram only, which carries the far end of a
  * connection of the child's own.
  */
-#include "libclient/pool.h"
+#include "libclient/pool/pool.h"
 
 /* Connects, attaches and maps: fills in pool->arena and pool->call. */
 int connection_begin(struct tslab *pool, uint32_t *ret_client);

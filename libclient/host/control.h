@@ -2,8 +2,7 @@
 /*
  * Control work of private pools, which have no daemon: by the owner of control work: see shm/owner/owner.h.
  */
-#include "libclient/pool.h"
-#include "shm/arena/client.h"
+#include "libclient/pool/pool.h"
 
 /*
  * Begins: `control` then acts with record 0, and work that the last owner left undone is done. This process has
@@ -11,10 +10,6 @@
  * control work; -ENOMEM.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control);
-/* Whether the thread that does control work is stopped, by a signal or a debugger: nobody need wait for it. */
-bool control_is_stopped(const struct tslab *pool);
-/* This thread ends, perhaps in the middle of control work. */
-void control_leave(struct tslab *pool);
 /* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. -ENOMEM. */
 int control_run_all(ShmActor *control);
 /*
@@ -38,23 +33,10 @@ void control_end_all(struct tslab *pool);
  */
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief);
 
-/*
- * Private pools, where records have run short: takes the records of threads that ended without giving them back,
- * in any process. Returns whether there were some.
- */
-bool control_reap_threads(struct tslab *pool);
-/* control_run_all() for private pools. False: others do control work. */
-bool control_run(struct tslab *pool);
-/* Revokes the epochs that this process leased. False: other threads did control work all the while; they stay. */
-bool control_end_leases(struct tslab *pool);
-
-/* This thread made a slab FREE: its pages, or pages of other slabs, may have to go. */
+/* The rest as in struct Host. */
+void control_thread_ends(struct tslab *pool);
+void control_thaw(struct tslab *pool, const ThreadState *thread);
+void control_drained(struct tslab *pool);
 void control_slab_freed(struct tslab *pool, uint32_t slab);
-
-/*
- * Has all caches of the pool emptied, except those of threads in the middle of an operation: by the daemon, for which
- * it waits up to 20 ms, or by ourselves. False: nobody does it now.
- */
 bool control_empty_caches(struct tslab *pool);
-/* As control_empty_caches() for a thread that is out of memory: at most ten times a second. */
-bool control_want_caches(struct tslab *pool);
+bool control_reap_threads(struct tslab *pool);

@@ -16,7 +16,8 @@
  */
 #include <errno.h>
 
-#include "libclient/calls.h"
+#include "libclient/pool/calls.h"
+#include "libclient/pool/host.h"
 
 /* Prepares this process; may be called again, also after a failure. -ENOMEM, -EAGAIN (no thread key left). */
 int enter_init(void);
@@ -88,42 +89,24 @@ static inline bool pool_is_spare(const struct tslab *pool, const ThreadState *th
         return thread->actor.id == shm_load_rlx(&pool->local->spare);
 }
 
-/*
- * Private pools, which have no daemon for this: ends a freeze that waited for this thread, unless somebody else does
- * control work.
- */
-void pool_thaw(struct tslab *pool, const ThreadState *thread);
-
 static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
         /* ORDER: rlx; seen now or at the next call. */
-        bool frozen =
-                pool->is_private && shm_load_rlx(&thread->actor.record->attention) & SHM_ATTENTION_FREEZE;
+        bool frozen = shm_load_rlx(&thread->actor.record->attention) & SHM_ATTENTION_FREEZE;
 
         shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with pool_quiesce(); the call is over before. */
         if (__builtin_expect(pool_is_spare(pool, thread), 0))
                 pool_leave_shared(pool);
         if (__builtin_expect(frozen, 0))
-                pool_thaw(pool, thread);
-}
-
-/* Private pools: does the work for which a daemon would be woken, unless somebody else does control work. */
-void pool_run_deferred_slow(struct tslab *pool);
-/* Private pools: deletes expired entries for a short time, if that is due. */
-void pool_run_expiry_slow(struct tslab *pool);
-
-/* Whether calls must do that in this pool, and any entry has an end. */
-static inline bool pool_expires(const struct tslab *pool) {
-        /* ORDER: rlx; seen now or at the next call. */
-        return pool->is_private && shm_load_rlx(&pool->arena.header->expiry.first) != 0;
-}
-
-static inline void pool_run_expiry(struct tslab *pool) {
-        if (pool_expires(pool))
-                pool_run_expiry_slow(pool);
+                pool->host->thaw(pool, thread);
 }
 
 static inline void pool_run_deferred(struct tslab *pool) {
         /* ORDER: rlx; a thread that drained a slab looks after that, and the owner of control work looks again. */
-        if (pool->is_private && shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
-                pool_run_deferred_slow(pool);
+        if (shm_load_rlx(&pool->arena.header->n_drained.value) != 0)
+                pool->host->drained(pool);
 }
+
+/* Has all caches emptied, except those of threads in the middle of an operation. False: nobody does it now. */
+bool pool_empty_caches(struct tslab *pool);
+/* As pool_empty_caches(), for a thread that is out of memory: at most ten times a second. */
+bool pool_want_caches(struct tslab *pool);

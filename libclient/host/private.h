@@ -1,0 +1,4 @@
+#pragma once
+#include "libclient/pool/host.h"
+
+extern const Host host_private;
