@@ -10,6 +10,7 @@
 
 #include <tslab.h>
 #include <tslab_map.h>
+#include <tslab_near.h>
 
 #define PHP_TSLAB_VERSION "0.1.0"
 
@@ -30,6 +31,9 @@ typedef struct TslabPool {
 /* A map that is open in this process. */
 typedef struct TslabMap {
         struct tslab_map *map;
+        struct tslab_near *near; /* NULL: it is no near cache, or not open */
+        bool is_near;
+        bool keeps_last; /* see tslab_near_keep_last() */
         TslabPool *pool;
         zend_string *name; /* persistent */
         struct tslab_map_options options;
@@ -46,6 +50,7 @@ zend_long cache_limit; /* tslab.cache_limit */
 zend_long memo_size; /* tslab.memo_size */
 bool long_requests; /* requests of this SAPI may last for days: look after the daemon inside of them, too */
 HashTable pools; /* by socket: TslabPool */
+HashTable links; /* by connection: EngineLink, see session/engine.h */
 TslabMap *apcu_map; /* where apcu_*() keep values; NULL: not used yet */
 size_t memo_used;
 void *memo_dropped; /* copies that go when the request ends */
@@ -62,6 +67,7 @@ ZEND_TSRMLS_CACHE_EXTERN()
 TslabPool *php_tslab_pool_get(zend_string *socket);
 int php_tslab_pool_open(TslabPool *pool);
 TslabMap *php_tslab_map_get(TslabPool *pool, zend_string *name, const struct tslab_map_options *options);
+TslabMap *php_tslab_near_get(TslabPool *pool, zend_string *name, bool keeps_last);
 int php_tslab_map_open(TslabMap *map);
 int php_tslab_map_again(TslabMap *map, int error);
 void php_tslab_pool_free(zval *pool);
@@ -142,7 +148,7 @@ void php_tslab_throw(int error, const char *what, const char *name);
 void php_tslab_log_seldom(uint64_t *next_ms, const char *what, const char *name, int error);
 bool php_tslab_is_miss(int error);
 
-/* classes.c, iterator.c, session.c, apcu.c */
+/* classes.c, iterator.c, session/session.c, apcu.c */
 void php_tslab_classes_init(void);
 zend_object_iterator *php_tslab_iterator_new(zend_class_entry *ce, zval *object, int by_ref);
 TslabMap *php_tslab_map_of(zend_object *object);

@@ -14,11 +14,16 @@
 #define TIMEOUT_MS 1000 /* for an answer of the daemon */
 #define TRIES_MAX 100 /* each a millisecond, while another process is at control work */
 
+static void map_close(TslabMap *map) {
+        map->near = tslab_near_close(map->near);
+        map->map = tslab_map_close(map->map);
+}
+
 static void map_free(zval *value) {
         TslabMap *map = Z_PTR_P(value);
 
         php_tslab_memo_free(map);
-        tslab_map_close(map->map);
+        map_close(map);
         zend_string_release_ex(map->name, true);
         pefree(map, true);
 }
@@ -50,7 +55,7 @@ static void pool_close(TslabPool *pool) {
         TslabMap *map;
 
         ZEND_HASH_FOREACH_PTR(&pool->maps, map) {
-                map->map = tslab_map_close(map->map);
+                map_close(map);
         }
         ZEND_HASH_FOREACH_END();
         pool->pool = tslab_close(pool->pool);
@@ -108,6 +113,29 @@ TslabMap *php_tslab_map_get(TslabPool *pool, zend_string *name, const struct tsl
         return map;
 }
 
+/* Returns the map of that near cache; it need not be open. */
+TslabMap *php_tslab_near_get(TslabPool *pool, zend_string *name, bool keeps_last) {
+        const struct tslab_map_options options = { .size = sizeof(options) };
+        TslabMap *map = php_tslab_map_get(pool, name, &options);
+
+        if (!map->is_near || (keeps_last && !map->keeps_last))
+                map_close(map);
+        map->is_near = true;
+        map->keeps_last |= keeps_last;
+        return map;
+}
+
+static int near_open(TslabMap *map) {
+        int r;
+
+        r = tslab_near_open(&map->near, map->pool->pool, ZSTR_VAL(map->name), NULL);
+        if (r == 0 && map->keeps_last)
+                r = tslab_near_keep_last(map->near);
+        if (r < 0)
+                map->near = tslab_near_close(map->near);
+        return r;
+}
+
 /* Opens the map if it is not open, and its pool; see php_tslab_pool_open(). */
 int php_tslab_map_open(TslabMap *map) {
         int r;
@@ -115,6 +143,11 @@ int php_tslab_map_open(TslabMap *map) {
         r = php_tslab_pool_open(map->pool);
         if (r < 0 || map->map)
                 return r;
+        if (map->is_near && !map->near) {
+                r = near_open(map);
+                if (r < 0)
+                        return r;
+        }
         return tslab_map_open(&map->map, map->pool->pool, ZSTR_VAL(map->name), &map->options);
 }
 
@@ -146,7 +179,7 @@ static int leave_closed_epoch(struct tslab *pool) {
 int php_tslab_map_again(TslabMap *map, int error) {
         switch (error) {
         case -EIDRM: /* the index was revoked, or the pool was closed for another arena */
-                map->map = tslab_map_close(map->map);
+                map_close(map);
                 return php_tslab_map_open(map) < 0 ? error : 0;
         case -ESHUTDOWN:
                 return leave_closed_epoch(map->pool->pool) < 0 ? error : 0;

@@ -32,16 +32,22 @@ STD_PHP_INI_BOOLEAN("tslab.apcu_compat", "0", PHP_INI_SYSTEM, OnUpdateBool, apcu
                     tslab_globals)
 PHP_INI_END()
 
+static void free_link(zval *link) {
+        pefree(Z_PTR_P(link), true);
+}
+
 static PHP_GINIT_FUNCTION(tslab) {
 #if defined(ZTS) && defined(COMPILE_DL_TSLAB)
         ZEND_TSRMLS_CACHE_UPDATE();
 #endif
         memset(tslab_globals, 0, sizeof(*tslab_globals));
         zend_hash_init(&tslab_globals->pools, 4, NULL, php_tslab_pool_free, true);
+        zend_hash_init(&tslab_globals->links, 4, NULL, free_link, true);
 }
 
 static PHP_GSHUTDOWN_FUNCTION(tslab) {
         zend_hash_destroy(&tslab_globals->pools);
+        zend_hash_destroy(&tslab_globals->links);
 }
 
 static PHP_MINIT_FUNCTION(tslab) {

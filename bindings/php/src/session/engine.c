@@ -1,0 +1,353 @@
+/*
+ * A server of Redis or Valkey, by PHP's streams: redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// by TLS, or
+ * unix://USER:PASSWORD@/SOCKET?db=DATABASE. valkey:// and valkeys:// are the same.
+ *
+ * A connection stays open when a request ends. A request that ends by an error of PHP between a question and its answer
+ * leaves the link busy, and the next one closes it: it would take that answer for its own. A forked child makes its
+ * own, as their ids have the number of the process.
+ *
+ * No question is asked twice here, as an answer that is lost may be that of a change. A connection that the server
+ * closed meanwhile is noticed before a question.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ext/standard/url.h>
+#include <php_network.h>
+
+#define LINE_SIZE 512
+#define TEXT_MAX (512 << 20) /* as the servers have it */
+#define PORT ":6379"
+
+static const struct {
+        const char *begin;
+        const char *transport;
+} schemes[] = {
+        { "redis://", "tcp://" },   { "valkey://", "tcp://" }, { "rediss://", "tls://" },
+        { "valkeys://", "tls://" }, { "unix://", "unix://" },
+};
+
+static zend_string *decoded(const char *text, size_t size) {
+        zend_string *result = zend_string_init(text, size, false);
+
+        ZSTR_LEN(result) = php_raw_url_decode(ZSTR_VAL(result), ZSTR_LEN(result));
+        return result;
+}
+
+/* Reads USER:PASSWORD@, and returns the part after it. */
+static const char *read_user(Engine *engine, const char *url) {
+        size_t size = strcspn(url, "/?");
+        const char *at = memrchr(url, '@', size), *colon;
+
+        if (!at)
+                return url;
+        colon = memchr(url, ':', (size_t) (at - url));
+        if (colon && colon > url)
+                engine->user = decoded(url, (size_t) (colon - url));
+        if (colon)
+                engine->password = decoded(colon + 1, (size_t) (at - colon - 1));
+        return at + 1;
+}
+
+static int read_database(Engine *engine, const char *text) {
+        char *end;
+
+        if (*text == 0)
+                return 0;
+        errno = 0;
+        engine->database = ZEND_STRTOL(text, &end, 10);
+        return *end || errno || engine->database < 0 ? -EINVAL : 0;
+}
+
+static int read_place(Engine *engine, const char *transport, const char *place) {
+        bool is_unix = strcmp(transport, "unix://") == 0;
+        size_t size = strcspn(place, is_unix ? "?" : "/");
+        const char *left = place + size, *bracket;
+        smart_str address = { 0 };
+
+        bracket = memchr(place, ']', size);
+        bracket = bracket ? bracket : place;
+        smart_str_appends(&address, transport);
+        smart_str_appendl(&address, place, size);
+        if (!is_unix && !memchr(bracket, ':', size - (size_t) (bracket - place)))
+                smart_str_appends(&address, PORT);
+        smart_str_0(&address);
+        engine->address = address.s;
+
+        if (size == 0)
+                return -EINVAL;
+        if (is_unix)
+                return strncmp(left, "?db=", 4) == 0 ? read_database(engine, left + 4) : *left ? -EINVAL : 0;
+        return read_database(engine, left + (*left == '/'));
+}
+
+static int read_url(Engine *engine, const char *url) {
+        for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+                size_t size = strlen(schemes[i].begin);
+
+                if (strncmp(url, schemes[i].begin, size) == 0)
+                        return read_place(engine, schemes[i].transport, read_user(engine, url + size));
+        }
+        return -EINVAL;
+}
+
+static EngineLink *link_of(zend_string *id) {
+        EngineLink *link = zend_hash_find_ptr(&TSLAB_G(links), id);
+        zend_string *name;
+
+        if (link)
+                return link;
+        link = pecalloc(1, sizeof(*link), true);
+        name = zend_string_init(ZSTR_VAL(id), ZSTR_LEN(id), true);
+        zend_hash_add_ptr(&TSLAB_G(links), name, link);
+        zend_string_release_ex(name, true);
+        return link;
+}
+
+/* NULL: the URL is none. Connects when it is asked first. */
+Engine *php_tslab_engine_new(const char *url, double timeout) {
+        Engine *engine = ecalloc(1, sizeof(*engine));
+
+        engine->timeout = timeout;
+        if (read_url(engine, url) < 0)
+                return php_tslab_engine_free(engine);
+        engine->id = strpprintf(0, "tslab:%ld:%s", (long) getpid(), url);
+        engine->link = link_of(engine->id);
+        return engine;
+}
+
+static void release(zend_string *text) {
+        if (text)
+                zend_string_release(text);
+}
+
+/* Returns NULL; NULL-safe. The connection stays open. */
+Engine *php_tslab_engine_free(Engine *engine) {
+        if (!engine)
+                return NULL;
+        release(engine->address);
+        release(engine->user);
+        release(engine->password);
+        release(engine->id);
+        efree(engine);
+        return NULL;
+}
+
+void php_tslab_engine_close(Engine *engine) {
+        if (engine->stream)
+                php_stream_pclose(engine->stream);
+        engine->stream = NULL;
+}
+
+static int engine_fail(Engine *engine, const char *what, const char *detail) {
+        snprintf(engine->error, sizeof(engine->error), "%s: %s%s", ZSTR_VAL(engine->address), what, detail);
+        php_tslab_engine_close(engine);
+        return -EHOSTDOWN;
+}
+
+/* Adds a command to those that are sent at once. */
+void php_tslab_engine_add(smart_str *commands, size_t n, const zend_string *const *parts) {
+        smart_str_append_printf(commands, "*%zu\r\n", n);
+        for (size_t i = 0; i < n; i++) {
+                smart_str_append_printf(commands, "$%zu\r\n", ZSTR_LEN(parts[i]));
+                smart_str_append(commands, parts[i]);
+                smart_str_appends(commands, "\r\n");
+        }
+}
+
+static int read_text(Engine *engine, size_t size, zend_string **ret) {
+        zend_string *text = zend_string_alloc(size + 2, false);
+        size_t have = 0;
+
+        while (have < size + 2) {
+                ssize_t n = php_stream_read(engine->stream, ZSTR_VAL(text) + have, size + 2 - have);
+
+                if (n <= 0) {
+                        zend_string_efree(text);
+                        return -EHOSTDOWN;
+                }
+                have += (size_t) n;
+        }
+        ZSTR_LEN(text) = size;
+        ZSTR_VAL(text)[size] = 0;
+        *ret = text;
+        return 0;
+}
+
+static int read_reply(Engine *engine, EngineReply *ret) {
+        char line[LINE_SIZE], *end;
+        size_t size;
+
+        if (!php_stream_get_line(engine->stream, line, sizeof(line), &size) || size < 3 ||
+            memcmp(line + size - 2, "\r\n", 2) != 0)
+                return -EHOSTDOWN;
+        line[size - 2] = 0;
+        *ret = (EngineReply){ .type = *line };
+        switch (*line) {
+        case '-':
+                ret->text = zend_string_init(line + 1, size - 3, false);
+                return 0;
+        case '+':
+                return 0;
+        case ':':
+        case '$':
+                ret->number = ZEND_STRTOL(line + 1, &end, 10);
+                if (*end || ret->number > (*line == '$' ? TEXT_MAX : ZEND_LONG_MAX))
+                        return -EHOSTDOWN;
+                return *line == '$' && ret->number >= 0 ? read_text(engine, (size_t) ret->number, &ret->text)
+                                                        : 0;
+        default:
+                return -EHOSTDOWN;
+        }
+}
+
+void php_tslab_engine_free_replies(EngineReply *replies, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                release(replies[i].text);
+                replies[i].text = NULL;
+        }
+}
+
+/* Sends commands, and reads n answers. Frees `commands`. After an error there are no answers. */
+static int engine_exchange(Engine *engine, smart_str *commands, EngineReply *ret, size_t n) {
+        size_t size = ZSTR_LEN(commands->s);
+        int r = 0;
+
+        memset(ret, 0, n * sizeof(*ret));
+        engine->link->is_busy = true;
+        if (php_stream_write(engine->stream, ZSTR_VAL(commands->s), size) != (ssize_t) size)
+                r = -EHOSTDOWN;
+        smart_str_free(commands);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = read_reply(engine, &ret[i]);
+        if (r < 0) {
+                php_tslab_engine_free_replies(ret, n);
+                return engine_fail(engine, "no answer", "");
+        }
+        engine->link->is_busy = false;
+        return 0;
+}
+
+static void add_words(smart_str *commands, size_t n, const char *const *words) {
+        zend_string *parts[3];
+
+        for (size_t i = 0; i < n; i++)
+                parts[i] = zend_string_init(words[i], strlen(words[i]), false);
+        php_tslab_engine_add(commands, n, (const zend_string *const *) parts);
+        for (size_t i = 0; i < n; i++)
+                zend_string_release(parts[i]);
+}
+
+/* Copies the value of a line "NAME:value" of an answer to INFO. */
+static void read_field(const EngineReply *info, const char *name, char *ret, size_t size) {
+        const char *at = info->type == '$' && info->text ? strstr(ZSTR_VAL(info->text), name) : NULL;
+
+        *ret = 0;
+        if (at)
+                snprintf(ret, size, "%.*s", (int) strcspn(at + strlen(name), "\r\n"), at + strlen(name));
+}
+
+/* Logs in, and asks for the server at the other end, once for each connection. */
+static int engine_greet(Engine *engine) {
+        const char *login[3] = { "AUTH" }, *info[2] = { "INFO" };
+        char database[24], role[16];
+        smart_str commands = { 0 };
+        EngineReply replies[4];
+        size_t n = 0, n_login = 1;
+        int r;
+
+        if (engine->password) {
+                if (engine->user)
+                        login[n_login++] = ZSTR_VAL(engine->user);
+                login[n_login++] = ZSTR_VAL(engine->password);
+                add_words(&commands, n_login, login);
+                n++;
+        }
+        if (engine->database) {
+                snprintf(database, sizeof(database), ZEND_LONG_FMT, engine->database);
+                add_words(&commands, 2, (const char *const[]){ "SELECT", database });
+                n++;
+        }
+        for (int i = 0; i < 2; i++) {
+                info[1] = i == 0 ? "server" : "replication";
+                add_words(&commands, 2, info);
+        }
+        r = engine_exchange(engine, &commands, replies, n + 2);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n && r == 0; i++)
+                if (replies[i].type == '-')
+                        r = engine_fail(engine, "", ZSTR_VAL(replies[i].text));
+        read_field(&replies[n], "run_id:", engine->link->server, sizeof(engine->link->server));
+        read_field(&replies[n + 1], "role:", role, sizeof(role));
+        php_tslab_engine_free_replies(replies, n + 2);
+        if (r == 0 && strcmp(role, "slave") == 0)
+                r = engine_fail(engine, "a replica, whose values may be old: name the primary", "");
+        return r;
+}
+
+static void engine_set_up(Engine *engine, struct timeval *timeout) {
+        php_socket_t fd;
+        int one = 1;
+
+        php_stream_auto_cleanup(engine->stream);
+        engine->stream->flags |= PHP_STREAM_FLAG_SUPPRESS_ERRORS;
+        php_stream_set_option(engine->stream, PHP_STREAM_OPTION_READ_TIMEOUT, 0, timeout);
+        /* A question that is longer than a packet does not wait for the answer of TCP to its first part. */
+        if (php_stream_cast(engine->stream, PHP_STREAM_AS_FD_FOR_SELECT | PHP_STREAM_CAST_INTERNAL,
+                            (void *) &fd, 0) == SUCCESS)
+                (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+/* Connects, unless there is a connection that lives and is not busy. */
+static int engine_connect(Engine *engine) {
+        struct timeval timeout = {
+                .tv_sec = (time_t) engine->timeout,
+                .tv_usec = (suseconds_t) ((engine->timeout - (double) (time_t) engine->timeout) * 1e6),
+        };
+        zend_string *error = NULL;
+        int code, r;
+
+        if (!engine->stream && php_stream_from_persistent_id(ZSTR_VAL(engine->id), &engine->stream) ==
+                                       PHP_STREAM_PERSISTENT_SUCCESS)
+                engine_set_up(engine, &timeout);
+        if (engine->stream) {
+                if (!engine->link->is_busy &&
+                    php_stream_set_option(engine->stream, PHP_STREAM_OPTION_CHECK_LIVENESS, 0, NULL) ==
+                            PHP_STREAM_OPTION_RETURN_OK)
+                        return 0;
+                php_tslab_engine_close(engine);
+        }
+        engine->stream = php_stream_xport_create(ZSTR_VAL(engine->address), ZSTR_LEN(engine->address), 0,
+                                                 STREAM_XPORT_CLIENT | STREAM_XPORT_CONNECT,
+                                                 ZSTR_VAL(engine->id), &timeout, NULL, &error, &code);
+        if (!engine->stream) {
+                r = engine_fail(engine, "", error ? ZSTR_VAL(error) : strerror(code));
+                release(error);
+                return r;
+        }
+        release(error);
+        engine_set_up(engine, &timeout);
+        return engine_greet(engine);
+}
+
+/*
+ * Sends commands at once, and reads their n answers, which the caller frees. Frees `commands`. -EHOSTDOWN: there is no
+ * answer, and commands may have been carried out, or not; `error` says more.
+ */
+int php_tslab_engine_ask(Engine *engine, smart_str *commands, EngineReply *ret, size_t n) {
+        int r = engine_connect(engine);
+
+        if (r < 0) {
+                smart_str_free(commands);
+                return r;
+        }
+        return engine_exchange(engine, commands, ret, n);
+}
