@@ -20,6 +20,7 @@
 
 #include "libclient/map-claim.h"
 #include "proto/deadline.h"
+#include "shm/arch/probe.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/state/wait.h"
 
@@ -209,7 +210,9 @@ _public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_s
                         return -ETIMEDOUT;
                 if (is_own_claim(map, &claim))
                         return -EDEADLK;
+                shm_probe(claim_sleep, shm_trie_name(&map->trie), k.hash, claim.client, claim.thread);
                 r = sleep_on(map, word, value, left);
+                shm_probe(claim_wake, shm_trie_name(&map->trie), k.hash, r);
         } while (r == 0);
         return r;
 }

@@ -29,6 +29,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shm/arch/probe.h"
 #include "shm/arena/cache-walk.h"
 #include "shm/arch/process.h"
 #include "shm/arena/record.h"
@@ -100,6 +101,7 @@ int shm_client_add(ShmArena *arena, ShmClientInfo *info) {
                         continue;
                 client_describe(client, info);
                 info->index = i;
+                shm_probe(attach, i, info->pid, info->uid);
                 return 0;
         }
         return -ENOSPC;

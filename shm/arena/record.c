@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "shm/arch/probe.h"
 #include "shm/arch/process.h"
 
 #define HEAD_STATE_SHIFT 56
@@ -58,7 +59,11 @@ static bool record_change_head(ShmArena *arena, uint32_t record, uint64_t old, S
         uint64_t new = to == SHM_RECORD_UNUSED ? 0 : head_make((ShmRecordState) to, client, tid);
 
         /* ORDER: acqrel, pairs with shm_record_owner(); all earlier stores into the record are before. */
-        return to >= 0 && shm_cas_acqrel(&arena->heads[record].word, &old, new);
+        if (to < 0 || !shm_cas_acqrel(&arena->heads[record].word, &old, new))
+                return false;
+        if (event == SHM_RECORD_EV_DIE)
+                shm_probe(death, record, client, tid);
+        return true;
 }
 
 static uint64_t load_head(const ShmArena *arena, uint32_t record) {

@@ -13,6 +13,7 @@
  */
 #include "shm/cache/cache-drain.h"
 
+#include "shm/arch/probe.h"
 #include "shm/slab/slab.h"
 
 typedef struct Group {
@@ -79,6 +80,7 @@ uint32_t shm_cache_flush(ShmActor *actor, uint32_t record, ShmCache *cache, uint
         n_words = cache_free_slots(actor, cache->slots + (n - k), k);
         shm_cache_set_count(cache, n - k);
         shm_actor_intend(actor, 0);
+        shm_probe(flush, record, index, k, n_words);
         return n_words;
 }
 

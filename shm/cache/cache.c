@@ -20,6 +20,7 @@
  */
 #include "shm/cache/cache.h"
 
+#include "shm/arch/probe.h"
 #include "shm/cache/requested.h"
 #include <errno.h>
 
@@ -159,6 +160,7 @@ static int cache_refill(ShmActor *actor, ShmCache *cache, uint64_t key) {
         shm_cache_end_window(actor, &cache->alloc, SHM_COUNT_ALLOC_HITS);
         shm_actor_count(actor, SHM_COUNT_REFILLS, 1);
         shm_actor_count(actor, SHM_COUNT_REFILLED_SLOTS, got);
+        shm_probe(refill, actor->id, actor->arena->classes[slab_key_class(key)].size, got, n);
         return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 
+#include "shm/arch/probe.h"
 #include "shm/arena/clock.h"
 
 bool shm_epoch_change(ShmArena *arena, uint32_t id, ShmEpochEvent event, uint32_t flags) {
@@ -42,7 +43,8 @@ static int epoch_find_era(const ShmArena *arena, uint32_t number, uint32_t *ret_
 static void epoch_close_newest(ShmArena *arena, uint32_t id, uint32_t flags) {
         if (shm_epoch_load(arena, id).state == SHM_EPOCH_OPEN)
                 shm_hint_store(&arena->header->epochs[id].closed_usec, shm_now_usec());
-        (void) shm_epoch_change(arena, id, SHM_EPOCH_EV_CLOSE, flags);
+        if (shm_epoch_change(arena, id, SHM_EPOCH_EV_CLOSE, flags))
+                shm_probe(close, id, flags);
 }
 
 int shm_epoch_close(ShmArena *arena, uint32_t number, bool drain) {
@@ -138,6 +140,7 @@ void shm_epoch_walked(ShmArena *arena, uint32_t id, uint32_t floor_era, uint32_t
         /* ORDER: rlx; only the maintainer uses it. */
         shm_store_rlx(&e->floor_era, shm_era_whole(w.era, floor_era));
         (void) shm_epoch_change(arena, id, n_left == 0 ? SHM_EPOCH_EV_EMPTY : SHM_EPOCH_EV_NOT_EMPTY, 0);
+        shm_probe(walked, id, w.era, n_left);
         if (n_left == 0 && w.state != SHM_EPOCH_OPEN && !(w.flags & SHM_EPOCH_REVOKE))
                 shm_store_rlx(&e->owner_client, 0); /* ORDER: rlx; only the maintainer writes it. */
 }

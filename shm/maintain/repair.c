@@ -16,6 +16,7 @@
  */
 #include "shm/maintain/repair.h"
 
+#include "shm/arch/probe.h"
 #include "shm/arena/note.h"
 #include "shm/cache/cache-drain.h"
 #include "shm/cache/cache-hit.h"
@@ -141,8 +142,10 @@ static void free_record(ShmActor *control, ShmRepair *repair) {
         shm_rollback_forget(r);
         shm_store_rlx(&r->intent_what, 0); /* ORDER: rlx; before the record is free. */
         shm_store_rlx(&r->attention, attention & ~SHM_ATTENTION_FREEZE); /* ORDER: rlx; the same. */
-        if (shm_record_set_unused(control->arena, repair->record))
-                repair->counts.records++;
+        if (!shm_record_set_unused(control->arena, repair->record))
+                return;
+        repair->counts.records++;
+        shm_probe(repair, repair->record, repair->counts.slots, repair->counts.objects);
 }
 
 /* The pass */

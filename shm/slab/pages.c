@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shm/arch/probe.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 #include "shm/slab/tags.h"
@@ -231,6 +232,7 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
                 add_run(arena, SHM_SET_FREE, slab, done);
                 remove_run(arena, SHM_SET_UNCOMMITTED, slab, done);
                 shm_actor_count(actor, SHM_COUNT_SLABS_COMMITTED, done);
+                shm_probe(commit, slab, done);
                 *ret_n = done;
                 actor->shortage = SHM_SHORTAGE_SYSTEM;
                 r = done > 0 ? 0 : -ENOMEM;
@@ -347,6 +349,7 @@ uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask) {
                 end_group(control, group, held);
                 shm_set_remove_mask(arena, SHM_SET_FREE, group, taken);
                 shm_hint_add(&arena->header->counters[SHM_TOTAL_RECLAIMED].value, n);
+                shm_probe(drop, group, taken, n);
         }
         shm_actor_intend(control, 0);
         return n;

@@ -15,6 +15,7 @@
  *      mimic 0 N       gives the map N more roots, whose names differ in a control character
  *      count KEY N     adds N to a counter of the same map
  *      limit KEY N     takes a token from a bucket of N of the same map
+ *      claim KEY MSEC  claims a key of the same map for MSEC; waits so long for another's claim of it
  *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
  */
@@ -181,6 +182,19 @@ static int limit_one(struct tslab_map *map, size_t key, const Order *order) {
                                          1, NULL);
 }
 
+static int claim_one(struct tslab_map *map, size_t key, const Order *order) {
+        tslab_handle version;
+        int r;
+
+        if (key > 0)
+                return 0;
+        r = tslab_map_claim_for(map, &order->size, sizeof(order->size), TSLAB_EPOCH_CURRENT,
+                                (uint32_t) order->n, &version);
+        if (r == -EBUSY)
+                r = tslab_map_wait(map, &order->size, sizeof(order->size), version, (uint32_t) order->n);
+        return r == -ETIMEDOUT ? 0 : r;
+}
+
 static int in_lease(const Order *order) {
         uint32_t epoch;
         int r = tslab_epoch_lease(order->pool, "batch", &epoch);
@@ -228,6 +242,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return each_key(&order, count_one);
         if (!strcmp(word, "limit"))
                 return each_key(&order, limit_one);
+        if (!strcmp(word, "claim"))
+                return each_key(&order, claim_one);
         if (!strcmp(word, "lease"))
                 return in_lease(&order);
         if (!strcmp(word, "thread"))

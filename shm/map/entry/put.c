@@ -10,6 +10,7 @@
  * Crash: see trie-walk.c. A put that was killed has either replaced the entry or changed nothing. Repair frees its leaf
  *   if no word of the trie holds it.
  */
+#include "shm/arch/probe.h"
 #include "shm/map/entry/map.h"
 
 #include <errno.h>
@@ -306,8 +307,10 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf,
                 cost -= shm_map_view_cost(trie->arena, old);
         if (!old || (old->is_over && !shm_map_view_is_claim(old)))
                 shm_tally_add(actor, trie, SHM_MAP_INSERTS, 1);
-        if (old && old->is_over && !shm_map_view_is_claim(old))
+        if (old && old->is_over && !shm_map_view_is_claim(old)) {
+                shm_probe(expire, shm_trie_name(trie), head->hash);
                 shm_tally_add(actor, trie, SHM_MAP_EXPIRATIONS, 1);
+        }
         if (old && shm_map_view_is_claim(old))
                 shm_wait_wake(trie, head->hash);
         if (!old && shm_trie_is_leaf(was))

@@ -17,6 +17,7 @@
  */
 #include "shm/map/evict/evict-pass.h"
 
+#include "shm/arch/probe.h"
 #include "shm/cache/cache.h"
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
@@ -172,6 +173,7 @@ static bool find_victim(const ShmTrie *trie, SlotId id, uint64_t old, ShmMapView
 static uint64_t evict_found(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *c) {
         if (shm_map_unlink(actor, trie, view, c, SHM_MAP_EVICTIONS) != 0)
                 return 0;
+        shm_probe(evict, shm_trie_name(trie), view->head.hash);
         return shm_map_view_cost(trie->arena, view);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 /* Counts of maps: their entries and bytes, and how many entries were inserted, deleted, expired and evicted. */
+#include "shm/arch/probe.h"
 #include "shm/arena/actor.h"
 #include "shm/map/leaf/chain.h"
 #include "shm/map/state/options.h"
@@ -116,6 +117,8 @@ static inline uint64_t shm_map_view_cost(const ShmArena *arena, const ShmMapView
 /* An entry went. */
 static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCount count,
                                   const ShmMapView *view) {
+        if (count == SHM_MAP_EXPIRATIONS)
+                shm_probe(expire, shm_trie_name(trie), view->head.hash);
         shm_tally_add(actor, trie, count, 1);
         shm_tally_add(actor, trie, SHM_MAP_BYTES, -shm_map_view_cost(trie->arena, view));
         if (__builtin_expect(view->head.flags & SHM_LEAF_CLAIM, 0))

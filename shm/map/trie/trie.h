@@ -67,6 +67,11 @@ typedef struct ShmTrie {
         ShmTrieLevel levels[SHM_TRIE_LEVELS_MAX + 1]; /* the last: buckets */
 } ShmTrie;
 
+/* The name of the trie's map, for probes; "": it is none. */
+static inline const void *shm_trie_name(const ShmTrie *trie) {
+        return trie->map == 0 ? (const void *) "" : trie->arena->header->roots[trie->map - 1].name;
+}
+
 /* Where the path of a hash ended when it was walked. */
 typedef struct ShmTrieCursor {
         uint64_t hash;
