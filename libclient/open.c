@@ -150,9 +150,11 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         pool->time_slow = options.time_slow;
         pool->retain = options_retain(&options);
         r = shm_arena_create(&pool->arena, &geometry, NULL);
+        if (r)
+                return r;
         pool->arena.populate = true; /* a process that commits slabs is about to use them */
-        if (r == 0)
-                r = local_new(pool);
+        private_limit_memory(&pool->arena);
+        r = local_new(pool);
         return r ? r : finish_open(&pool, ret);
 }
 

@@ -6,7 +6,7 @@
 #include "daemon/request/epoch-info.h"
 #include "daemon/request/high-water-info.h"
 #include "daemon/request/map-info.h"
-#include "daemon/work/cgroup.h"
+#include "proto/cgroup.h"
 #include "proto/deadline.h"
 
 typedef struct StatsParts {

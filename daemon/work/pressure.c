@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/work/cgroup.h"
+#include "proto/cgroup.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"

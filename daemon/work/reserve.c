@@ -20,7 +20,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/work/cgroup.h"
+#include "proto/cgroup.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
 #include "daemon/task.h"
@@ -35,7 +35,6 @@
 #define SOON_USEC (PROTO_USEC_PER_SEC / 10)
 #define IDLE_USEC (10 * PROTO_USEC_PER_SEC)
 #define COUNT_SLICE 4096U /* budget of a slice: see shm/slab/slab-walk.h */
-#define COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* bytes for a slab with its metadata */
 
 struct Reserve {
         Pool *pool;
@@ -94,7 +93,7 @@ static int64_t publish_allowance(const Reserve *reserve) {
         int64_t headroom = cgroup_headroom("");
 
         if (headroom != INT64_MAX)
-                headroom /= (int64_t) COST;
+                headroom /= (int64_t) SHM_SLAB_COST;
         shm_hint_store(&reserve->pool->arena.header->commit_allowance.value, (uint64_t) headroom);
         return headroom;
 }

@@ -6,7 +6,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/message-id.h"
-#include "daemon/work/cgroup.h"
+#include "proto/cgroup.h"
 #include "daemon/work/holder.h"
 #include "shm/slab/pages.h"
 

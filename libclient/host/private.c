@@ -23,6 +23,7 @@
 #include "libclient/pool/enter.h"
 #include "libclient/host/control.h"
 #include "libclient/host/expiry.h"
+#include "proto/cgroup.h"
 #include "proto/deadline.h"
 #include "shm/arch/process.h"
 #include "shm/arena/client.h"
@@ -32,9 +33,35 @@
 #include "shm/map/state/options.h"
 #include "shm/owner/owner.h"
 #include "shm/slab/free-count.h"
+#include "shm/slab/pages.h"
 
+#define ALLOWANCE_MAX                                                                                        \
+        4096 /* slabs that are committed between two looks at the limits, which take 50 to 100 us */
+#define LIMIT_LOOK_USEC 10000
 #define LEAVE_WAIT_USEC 200000
 #define LEAVE_SLICE_USEC 200
+
+/*
+ * Half of the room that is left, as a thread may come between another one's look and its commits, and the program needs
+ * memory of its own. At the limit, threads that find no memory do not look each time.
+ */
+static int64_t find_allowance(void) {
+        static uint64_t short_usec; /* when too little was left */
+        uint64_t now = proto_now_usec();
+        int64_t left;
+
+        if (now - shm_hint_load(&short_usec) < LIMIT_LOOK_USEC)
+                return 0;
+        left = cgroup_headroom("") / (int64_t) SHM_SLAB_COST / 2;
+        if (left < SHM_COMMIT_RUN_MAX)
+                shm_hint_store(&short_usec, now);
+        return left < ALLOWANCE_MAX ? left : ALLOWANCE_MAX;
+}
+
+void private_limit_memory(ShmArena *arena) {
+        arena->find_allowance = find_allowance;
+        shm_hint_store(&arena->header->commit_allowance.value, 0);
+}
 
 static uint64_t pid_namespace(void) {
         struct stat st;

@@ -184,17 +184,34 @@ static uint32_t pages_populate_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         return m;
 }
 
-/* Clients commit at most as many slabs as the daemon, which watches the limits of memory, has published. */
-static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
-        uint64_t *allowance = &actor->arena->header->commit_allowance.value;
-
-        if (actor->id == 0)
-                return true;
+static bool draw_allowance(uint64_t *allowance, uint32_t n) {
         /* ORDER: acqrel; a client that draws it below zero adds its part again, and does not commit. */
         if ((int64_t) shm_sub_acqrel(allowance, n) >= (int64_t) n)
                 return true;
         shm_add_acqrel(allowance, n); /* ORDER: acqrel; see above. */
         return false;
+}
+
+/*
+ * Clients commit at most as many slabs as the daemon, which watches the limits of memory, has published. In a private
+ * pool a thread that finds too few of them looks at the limits itself, and publishes for all: one of several at a time.
+ */
+static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
+        uint64_t *allowance = &actor->arena->header->commit_allowance.value;
+        uint64_t seen;
+        int64_t found;
+
+        if (actor->id == 0)
+                return true;
+        while (!draw_allowance(allowance, n)) {
+                seen = shm_hint_load(allowance);
+                found = actor->arena->find_allowance ? actor->arena->find_allowance() : 0;
+                if (found < (int64_t) n)
+                        return false;
+                /* ORDER: acqrel; it fails if the word has changed: then another thread draws, or has published. */
+                (void) shm_cas_acqrel(allowance, &seen, (uint64_t) found);
+        }
+        return true;
 }
 
 ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena) {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/work/cgroup.h"
+#include "proto/cgroup.h"
 #include "tests/util/test.h"
 
 #define MIB (INT64_C(1) << 20)

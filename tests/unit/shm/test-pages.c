@@ -221,6 +221,30 @@ static void test_allowance(void **state) {
         assert_int_equal(shm_object_alloc(&t->actor, 768, 0, NULL, &handle, NULL), -ENOMEM);
 }
 
+static int64_t n_may_commit;
+
+static int64_t find_allowance(void) {
+        return n_may_commit;
+}
+
+/* Without a daemon, threads look at the limits themselves. */
+static void test_allowance_found(void **state) {
+        TestArena *t = *state;
+        uint32_t n;
+
+        t->arena.header->commit_allowance.value = 0;
+        t->arena.find_allowance = find_allowance;
+        n_may_commit = 24;
+        assert_int_equal(shm_pages_commit(&t->actor, 16, &n), 0);
+        assert_int_equal(t->arena.header->commit_allowance.value, 8);
+        n_may_commit = 15;
+        assert_int_equal(shm_pages_commit(&t->actor, 16, &n), -ENOMEM);
+        assert_int_equal(t->actor.shortage, SHM_SHORTAGE_LIMIT);
+        n_may_commit = 16;
+        assert_int_equal(shm_pages_commit(&t->actor, 16, &n), 0);
+        assert_int_equal(t->arena.header->commit_allowance.value, 0);
+}
+
 /* One a line. */
 /* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, setup, test_arena_teardown)
@@ -233,6 +257,7 @@ int main(void) {
                 WITH_ARENA(test_commit_beside_lies),
                 WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
                 WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
+                WITH_ARENA(test_allowance_found),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,9 @@
 /*
  * How much memory the cgroups of this process leave.
  *
- * At the limit of a cgroup the kernel kills a process inside fallocate() instead of failing the call, so the daemon
- * asks here before it commits memory. The answer covers both hierarchies, v1 and v2, and in each all ancestors.
+ * At the limit of a cgroup the kernel kills a process inside fallocate() instead of failing the call. So the daemon
+ * asks here before it commits memory, and so do the processes of a private pool. The answer covers both hierarchies, v1
+ * and v2, and in each all ancestors.
  */
 #include <stddef.h>
 #include <stdint.h>

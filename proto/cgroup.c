@@ -1,4 +1,4 @@
-#include "daemon/work/cgroup.h"
+#include "proto/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
