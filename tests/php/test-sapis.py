@@ -121,6 +121,27 @@ def fork(daemon):
 ''') == '4001 free'
 
 
+def restricted(daemon):
+    """open_basedir and disable_functions keep PHP's programs from files and sockets; the pool is none of theirs."""
+    disabled = ('apcu_fetch,igbinary_serialize,msgpack_pack,fsockopen,stream_socket_client,socket_create,mmap,getmypid,'
+                'serialize,unserialize,session_encode')
+    ini = {'open_basedir': '/nothing', 'disable_functions': disabled, 'tslab__apcu_compat': 1,
+           'session__save_handler': 'tslab', 'session__save_path': '"map=restricted"', 'session__use_cookies': 0}
+    assert run(daemon, r'''
+        $cache = new Tslab\Cache();
+        $cache->set('restricted', ['a' => [1.5, true]]);
+        ob_start();
+        session_start();
+        $_SESSION['v'] = $cache->get('restricted');
+        session_write_close();
+        apcu_store('stored', new ArrayObject([5]));
+        $lock = Tslab\Pool::open()->map('restricted')->lock('lock');
+        ob_end_clean();
+        echo json_encode([@fopen(PHP_BINARY, 'r'), function_exists('serialize'), function_exists('apcu_fetch'), $_SESSION['v'],
+                (new APCUIterator())->current()['key'] ?? null, $lock->acquire(), $lock->release(), @opendir('/')]);
+    ''', **ini) == '[false,false,false,{"a":[1.5,true]},"stored",true,true,false]'
+
+
 def write_nginx(work, port, user):
     temporary = ' '.join(f'{kind}_temp_path {work}/{kind};'
                          for kind in ('client_body', 'fastcgi', 'proxy', 'uwsgi', 'scgi'))
@@ -294,6 +315,7 @@ with tempfile.TemporaryDirectory() as work, pool('--mode=0666') as daemon:
     os.chmod(daemon.dir, 0o755)
     opcache(daemon, work)
     fork(daemon)
+    restricted(daemon)
     with contextlib.ExitStack() as stack:
         managers(daemon, work, stack)
     apache(daemon, work)
