@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -90,6 +91,59 @@ class NearTest(NearFixture):
         self.engine.delete('p:h')
         self.cache.set('h', 'now text')
         self.assertEqual(self.cache.mget(['h']), [b'now text'])
+
+    def asks_nobody(self, call, value):
+        def is_so():
+            self.assertEqual(call(), value)
+            n = self.engine.n
+            self.assertEqual(call(), value)
+            return self.engine.n == n
+
+        wait_for(is_so)
+
+    def test_hashes_and_sets(self):
+        large = {os.urandom(8): os.urandom(100) for _ in range(1000)}
+        small = {b'f': b'v', b'': b'', b'g': b'\0'}
+        for key, value in (('h', small), ('large', large)):
+            self.engine.hset(f'p:{key}', mapping=value)
+            self.engine.sadd(f'p:{key} set', *value)
+            self.asks_nobody(lambda key=key: (self.cache.hgetall(key), self.cache.smembers(f'{key} set')), (value, set(value)))
+        self.asks_nobody(lambda: (self.cache.hgetall('none'), self.cache.smembers('none')), ({}, set()))
+        self.engine.hdel('p:h', 'f')
+        wait_for(lambda: b'f' not in self.cache.hgetall('h'))
+        self.engine.delete('p:h')
+        wait_for(lambda: self.cache.hgetall('h') == {})
+
+    def test_keys_of_another_type(self):
+        """As the engine answers, whichever kind has a copy. A string that looks like a copy of another kind is none."""
+        self.engine.hset('p:h', 'f', 'v')
+        self.engine.sadd('p:s', 'f', 'v')
+        self.engine.set('p:t', tslab.near._HASH.mark + b'\0\0\0\1x')
+        self.asks_nobody(lambda: (self.cache.hgetall('h'), self.cache.smembers('s')), ({b'f': b'v'}, {b'f', b'v'}))
+        for call, keys in (self.cache.get, 'hs'), (self.cache.hgetall, 'st'), (self.cache.smembers, 'ht'):
+            for key in keys:
+                for _ in range(2):
+                    with self.assertRaisesRegex(redis.ResponseError, 'WRONGTYPE'):
+                        call(key)
+        for _ in range(3):
+            self.assertEqual(self.cache.mget('hst'), [None, None, tslab.near._HASH.mark + b'\0\0\0\1x'])
+
+    def test_close(self):
+        self.engine.set('p:a', '1')
+        with tslab.NearCache(self.engine, self.cache.pool, prefix='p:') as cache:
+            self.assertEqual(cache.get('a'), b'1')
+        for call in cache.get, cache.hgetall, cache.drop, lambda key: cache.mget([key]):
+            self.assertRaises(tslab.ClosedError, call, 'a')
+        self.assertEqual(self.cache.get('a'), b'1')
+
+    def test_pickled(self):
+        """One that was made from a URL; a client cannot be."""
+        url = f'redis://127.0.0.1:{self.redis.port}'
+        cache = tslab.NearCache(url, self.cache.pool, prefix='p:', ttl=7, wait=0.5)
+        copy = pickle.loads(pickle.dumps(cache))
+        self.engine.set('p:a', '1')
+        self.eventually('a', b'1')
+        self.assertEqual((copy.get('a'), copy._ttl_ms, copy._wait_ms), (b'1', 7000, 500))
 
     def test_lifetimes_that_are_none(self):
         self.cache.set('a', 'v')

@@ -2,6 +2,8 @@
 without a daemon; and itself stopped. Each time there is a clear message, or no message is needed, and no stale value."""
 
 import concurrent.futures
+import contextlib
+import functools
 import itertools
 import os
 import re
@@ -16,6 +18,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
@@ -160,6 +163,11 @@ class TroubleFixture(unittest.TestCase):
         server = Redis(*arguments)
         self.addCleanup(server.end)
         return server
+
+    def server_at(self, port):
+        """A server whose port was another one's until now."""
+        with unittest.mock.patch('servers.free_port', lambda: port):
+            return Redis()
 
     def open(self):
         return self.enterContext(tslab.open(self.daemon.socket))
@@ -537,13 +545,6 @@ class SettingsTest(TroubleFixture):
         self.assertNotIn('Too many open files', error)
         self.assertEqual(near.returncode, 1)
 
-    def test_an_option_that_comes_late(self):
-        self.cache(self.server().client())
-        near = self.near(self.server(), '--limit=1M')
-        pool = self.open()
-        wait_for(lambda: self.leases(pool))
-        self.assertIn('its limits are as they were', near.end()[1])
-
 
 class RoleTest(TroubleFixture):
     def test_a_primary_that_becomes_a_replica(self):
@@ -684,6 +685,78 @@ class EngineTest(TroubleFixture):
         while time.monotonic() < end + 0.02:
             time.sleep(0.01)
         self.assertIsNone(cache.get('a'))
+
+
+class SilentTest(TroubleFixture):
+    """A server that is down when the programs start, on a host that gives no answer: its backlog is full."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.enterContext(socket.socket())
+        self.server.bind(('127.0.0.1', 0))
+        self.server.listen(0)
+        for _ in range(3):
+            client = self.enterContext(socket.socket())
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                client.connect(self.server.getsockname())
+        self.port = self.server.getsockname()[1]
+
+    def questions(self, engine):
+        """Counts those to which the client has to connect."""
+        n, get = [0], engine.connection_pool.get_connection
+
+        @functools.wraps(get)       # its signature is looked at
+        def counted(*arguments, **options):
+            n[0] += 1
+            return get(*arguments, **options)
+
+        engine.connection_pool.get_connection = counted
+        return n
+
+    def calls(self, call, n):
+        begin = time.monotonic()
+        for _ in range(n):
+            with self.assertRaises((redis.RedisError, tslab.EngineError)):
+                call()
+        return time.monotonic() - begin
+
+    def test_one_question_a_second(self):
+        """Of a client whose questions take long: as long as its time limit, or with pauses and new tries."""
+        engine = redis.Redis('127.0.0.1', self.port, socket_timeout=0.3, socket_connect_timeout=0.3)
+        pool = self.open()
+        cache = tslab.NearCache(engine, pool, prefix='p:')
+        strict, mild = (tslab.SessionStore(pool, away, behind=engine, while_away=away) for away in ('fail', 'stale'))
+        n = self.questions(engine)
+        for call in (lambda: cache.get('a'), lambda: cache.set('a', b'1'), lambda: strict.get('a'),
+                     lambda: strict.set('a', b'1'), lambda: mild.delete('a')):
+            before = n[0]
+            seconds = self.calls(call, 200)
+            self.assertLessEqual(n[0] - before, 2 + seconds)
+
+    def test_a_url(self):
+        """Its client has a time limit, and does not ask again."""
+        cache = tslab.NearCache(f'redis://127.0.0.1:{self.port}', self.open(), prefix='p:')
+        kwargs = cache.engine.connection_pool.connection_kwargs
+        self.assertEqual((kwargs['socket_timeout'], kwargs['socket_connect_timeout'], kwargs['retry']._retries), (0.5, 0.5, 0))
+        n = self.questions(cache.engine)
+        self.calls(lambda: cache.get('a'), 1)
+        self.assertEqual(n, [1])
+
+    def test_it_comes(self):
+        engine = redis.Redis('127.0.0.1', self.port, socket_timeout=0.3, socket_connect_timeout=0.3)
+        cache = tslab.NearCache(engine, self.open(), prefix='p:')
+        self.calls(lambda: cache.get('a'), 3)
+        self.server.close()
+        server = self.server_at(self.port)
+        self.addCleanup(server.end)
+
+        def value():
+            with contextlib.suppress(redis.RedisError):
+                return cache.get('a')
+
+        server.client().set('p:a', b'1')
+        wait_for(lambda: value() == b'1')
 
 
 class CoverTest(TroubleFixture):

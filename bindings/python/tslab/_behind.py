@@ -85,6 +85,7 @@ class _Copies(NearCache):
     def __init__(self, engine: Any, of: Map, prefix: str, name: str, keeps_last: bool) -> None:
         super().__init__(engine, of.pool, prefix=prefix, name=name)
         self.of = of
+        self.patience = self._patience
         self.map = Map(of.pool, name, existing=True)
         if keeps_last:
             check(lib.tslab_near_keep_last(self._opened.near), f'the last values of near cache {name!r}')
@@ -101,7 +102,8 @@ class _Copies(NearCache):
         return self._look_or_wait(self._prefix + session, _WAIT_MS)
 
     def ask(self, session: bytes, claim: _Claim) -> Optional[bytes]:
-        return self._ask_one(self._prefix + session, claim)
+        value: Optional[bytes] = self._ask_one(self._prefix + session, claim)
+        return value
 
     def give_up(self, session: bytes, claim: _Claim) -> None:
         self._give_up(self._prefix + session, claim)
@@ -219,7 +221,7 @@ class Behind:
         copies = self._of(of)
         claim = copies.begin_change(session) if self._is_stale else None
         try:
-            result = change(self._prefix + session)
+            result = copies.patience.ask(lambda: change(self._prefix + session))
         except Exception as e:      # noqa: BLE001
             self._drop(session, _Copies.drop_copy)
             raise self._error(e) from e

@@ -10,11 +10,15 @@ from __future__ import annotations
 import errno
 import importlib
 import inspect
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+import math
+import time
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from tslab.errors import EngineError
 
 SECONDS = 0.5       # a client that is made from a URL waits so long for an answer
+_LONG_SECONDS = 0.1     # a question that took so long and had no answer is not asked again at once
+_AGAIN_SECONDS = 1.0
 
 _SCHEMES = 'redis://', 'rediss://', 'unix://', 'valkey://', 'valkeys://'
 _REDIRECTIONS = 'MOVED ', 'ASK ', 'TRYAGAIN', 'CLUSTERDOWN'
@@ -110,12 +114,17 @@ def _server_of(connection: Any) -> Optional[bytes]:
     return run_id
 
 
-def _ask_one(client: Any, names: Sequence[bytes]) -> Answers:
-    """Asks one server. The client's own pipeline does it, on a connection whose other end is known."""
+def _pipeline(client: Any, names: Sequence[bytes], read: str) -> Any:
     pipeline = client.pipeline(transaction=False)
     for name in names:
-        pipeline.get(name)
+        getattr(pipeline, read)(name)
         pipeline.pttl(name)
+    return pipeline
+
+
+def _ask_one(client: Any, names: Sequence[bytes], read: str) -> Answers:
+    """Asks one server. The client's own pipeline does it, on a connection whose other end is known."""
+    pipeline = _pipeline(client, names, read)
     server = before = connection = None
     pool = getattr(client, 'connection_pool', None)
     if pool is not None:
@@ -135,23 +144,19 @@ def _ask_one(client: Any, names: Sequence[bytes]) -> Answers:
     return Answers(list(names), replies, server, connection)
 
 
-def _ask_any(engine: Any, names: Sequence[bytes]) -> Answers:
+def _ask_any(engine: Any, names: Sequence[bytes], read: str) -> Answers:
     """Lets the client of a cluster find the servers by itself: nobody knows which ones those are."""
-    pipeline = engine.pipeline(transaction=False)
-    for name in names:
-        pipeline.get(name)
-        pipeline.pttl(name)
-    return Answers(list(names), list(pipeline.execute()), None)
+    return Answers(list(names), list(_pipeline(engine, names, read).execute()), None)
 
 
-def _ask_cluster(engine: Any, names: Sequence[bytes]) -> Iterator[Answers]:
+def _ask_cluster(engine: Any, names: Sequence[bytes], read: str) -> Iterator[Answers]:
     parts: Dict[int, Tuple[Any, List[bytes]]] = {}
     for name in names:
         client = _client_at(engine, name)
         parts.setdefault(id(client), (client, []))[1].append(name)
     for client, part in parts.values():
-        answers = _try_one(client, part) if client is not None else None
-        yield answers or _ask_any(engine, part)
+        answers = _try_one(client, part, read) if client is not None else None
+        yield answers or _ask_any(engine, part, read)
 
 
 def _client_at(engine: Any, name: bytes) -> Any:
@@ -165,10 +170,10 @@ def _client_at(engine: Any, name: bytes) -> Any:
         return None
 
 
-def _try_one(client: Any, names: Sequence[bytes]) -> Optional[Answers]:
+def _try_one(client: Any, names: Sequence[bytes], read: str) -> Optional[Answers]:
     """None: the server is not, or no longer, the one to be asked."""
     try:
-        answers = _ask_one(client, names)
+        answers = _ask_one(client, names, read)
     except Exception as e:      # noqa: BLE001
         if not is_a(e, 'ConnectionError', 'TimeoutError', 'EngineError') and not _leads_elsewhere(e):
             raise
@@ -176,9 +181,43 @@ def _try_one(client: Any, names: Sequence[bytes]) -> Optional[Answers]:
     return None if any(map(_leads_elsewhere, answers.replies)) else answers
 
 
-def ask(engine: Any, names: Sequence[bytes]) -> Iterator[Answers]:
-    """Values and lifetimes of keys, in one round trip a server."""
+class Patience:
+    """Questions to one server that gives no answer. When a second one in a row was waited for in vain, one caller asks once a
+    second, and the others get its error at once. A cluster has other servers, which answer."""
+
+    def __init__(self, engine: Any) -> None:
+        self._is_cluster = hasattr(engine, 'get_node_from_key')
+        self._failed = self._again = math.inf       # the first failure since an answer, and the next question
+        self._error: Optional[Exception] = None
+
+    def ask(self, call: Callable[[], Any], is_heard: bool = False) -> Any:
+        """`is_heard`: tslab-near hears the server, so that it is there again, or was there a bound ago."""
+        error, begin = None if is_heard else self._error, time.monotonic()
+        if error is not None:
+            if begin < self._again:
+                raise error.with_traceback(None)
+            self._again = begin + _AGAIN_SECONDS    # others do not ask beside this call
+        try:
+            result = call()
+        except Exception as e:      # noqa: BLE001
+            self._note(begin, e)
+            raise
+        self._failed, self._error = math.inf, None
+        return result
+
+    def _note(self, begin: float, trouble: Exception) -> None:
+        end = time.monotonic()
+        if self._is_cluster or end - begin < _LONG_SECONDS or not is_a(trouble, 'ConnectionError', 'TimeoutError') or \
+                is_a(trouble, 'EngineError'):
+            return
+        if begin >= self._failed:
+            self._error, self._again = trouble, end + _AGAIN_SECONDS
+        self._failed = min(self._failed, end)
+
+
+def ask(engine: Any, names: Sequence[bytes], read: str, patience: Patience, is_heard: bool) -> Iterator[Answers]:
+    """Values and lifetimes of keys, in one round trip a server. `read` is the client's call that reads a value."""
     if hasattr(engine, 'get_node_from_key'):
-        yield from _ask_cluster(engine, names)
+        yield from _ask_cluster(engine, names, read)
     else:
-        yield _ask_one(engine, names)
+        yield patience.ask(lambda: _ask_one(engine, names, read), is_heard)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import logging
 import math
+import struct
 import time
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
 
 from tslab import _engine, _wait
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, encoded
 from tslab._native import ffi, lib
-from tslab.errors import Error, check, error
+from tslab.errors import ClosedError, Error, check, error
 from tslab.map import TTL_MAX, Lifetime, Map, seconds
 from tslab.pool import Pool
 
@@ -45,6 +46,44 @@ def _px(ttl: Optional[Lifetime]) -> Optional[int]:
     return math.ceil(round(left * 1000, 3))
 
 
+def _packed(items: Iterable[bytes]) -> bytes:
+    return b''.join(struct.pack('>I', len(item)) + item for item in items)
+
+
+def _unpacked(data: bytes) -> List[bytes]:
+    items, at = [], 0
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at:at + 4], 'big')
+        items.append(data[at + 4:end])
+        at = end
+    return items
+
+
+class _Kind(NamedTuple):
+    """A type of the engine: the client's call that reads it, and how its copy begins and is made."""
+
+    read: str
+    mark: bytes
+    copied: Callable[[Any], bytes]
+
+
+# A string that begins so is not kept: it would be taken for one of these.
+_MARK = b'\x9d\x03tslab: '
+_STRING = _Kind('get', b'', lambda value: bytes(memoryview(value)))
+_HASH = _Kind('hgetall', _MARK + b'hash\xf1', lambda value: _packed(item for pair in value.items() for item in pair))
+_SET = _Kind('smembers', _MARK + b'set\xf1', _packed)
+
+
+def _copy_of(value: Any, kind: _Kind) -> Optional[bytes]:
+    """None: the engine has no such key. The engine has no empty hashes and sets."""
+    if value is None or (kind.mark and not value):
+        return None
+    try:
+        return kind.mark + kind.copied(value)
+    except TypeError:
+        raise TypeError('the engine returns no bytes') from None
+
+
 class _Opened:
     def __init__(self, pool: Pool, name: str) -> None:
         owner, native = pool._pool, ffi.new('struct tslab_near **')
@@ -52,9 +91,19 @@ class _Opened:
               f'near cache {name!r}')
         self.pool = pool
         self.owner = owner                  # it must not go before the near cache
-        self.near = ffi.gc(native[0], lib.tslab_near_close)
+        self._native: Optional[Any] = ffi.gc(native[0], lib.tslab_near_close)
         self._name = name
         self._map: Optional[Map] = None
+
+    @property
+    def near(self) -> Any:
+        native = self._native
+        if native is None:
+            raise ClosedError(errno.EBADF, 'the near cache was closed')
+        return native
+
+    def close(self) -> None:
+        self._native = None         # a call of another thread that is under way has it still
 
     @property
     def map(self) -> Map:
@@ -80,8 +129,12 @@ class NearCache:
     than `wait` seconds. Entries live for `ttl` seconds at most (None: as long as there is room and nothing changes them),
     and never longer than the engine's. That a key is absent is known, too.
 
+    It is pickled with its engine, if that can be: a URL can, a redis.Redis cannot.
+
     Any thread may use it, and so may forked children, if `engine` allows that. Errors of the engine are raised as they
-    are; trouble of the pool is logged, and the engine is asked.
+    are; trouble of the pool is logged, and the engine is asked. Where two questions in a
+    row to a server, not a cluster, were waited for in vain, one caller of the process asks it once a second, and the others
+    get its error at once. So give a client time limits; a client that is made from a URL has half a second.
     """
 
     def __init__(self, engine: Any, pool: Pool, *, prefix: Key, ttl: Optional[Lifetime] = None, name: str = 'near',
@@ -91,9 +144,10 @@ class NearCache:
             raise ValueError(f'a lifetime is math.inf, or 1 ms to {TTL_MAX} seconds, not {lifetime}')
         if not 0 <= wait <= TTL_MAX:
             raise ValueError(f'a wait is 0 to {TTL_MAX} seconds, not {wait}')
-        self._made_of = engine
+        self._made_of = {'engine': engine, 'prefix': prefix, 'ttl': ttl, 'name': name, 'wait': wait}
         self.engine, self.name = _engine.client_of(engine), name
         _engine.check(self.engine)
+        self._patience = _engine.Patience(self.engine)
         self._opened = _Opened(pool, name)
         self._next_look = 0.0
         self._prefix = _bytes(prefix)
@@ -102,10 +156,26 @@ class NearCache:
         self._buffers = Buffers()
         self._logged = -_LOG_SECONDS
 
+    def __getstate__(self) -> Dict[str, Any]:
+        return {'pool': self.pool, **self._made_of}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        NearCache.__init__(self, **state)
+
     @property
     def pool(self) -> Pool:
         """The pool that it is in: another one after the daemon was replaced."""
         return self._opened.pool
+
+    def close(self) -> None:
+        """Closes it in this process: later calls raise ClosedError. The copies stay, and so does the engine's client."""
+        self._opened.close()
+
+    def __enter__(self) -> NearCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _reopen(self, old: _Opened) -> _Opened:
         """Opens the pool that has replaced the old one, or the map that was revoked there. If that fails, the old one
@@ -133,8 +203,8 @@ class NearCache:
     def _trouble(self, trouble: Error) -> None:
         self._log_seldom(f'{trouble}; the engine is asked instead')
 
-    def _look(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], _Claim]:
-        """Whether the value is known, the value, and else the claim."""
+    def _look(self, name: bytes, wait_ms: int, kind: _Kind = _STRING) -> Tuple[bool, Optional[bytes], _Claim]:
+        """Whether the value is known, the value, and else the claim. A value of another kind is not known."""
         size, opened = BUFFER_SIZE, self._opened
         buffer = self._buffers.take()
         found = lib.near_get(opened.near, name, len(name), buffer, size, wait_ms)
@@ -145,8 +215,10 @@ class NearCache:
         value = ffi.buffer(buffer, found.size)[:] if found.size >= 0 else None
         if size == BUFFER_SIZE:
             self._buffers.append(buffer)
-        if found.size >= 0 or found.size == -errno.ENODATA:
-            return True, value, found
+        if value is not None:
+            return value.startswith(kind.mark) if kind.mark else not value.startswith(_MARK), value, found
+        if found.size == -errno.ENODATA:
+            return True, None, found
         if found.size != -errno.ENOENT:
             self._trouble(error(-found.size, 'get'))
         if found.size == -errno.EIDRM:
@@ -154,11 +226,11 @@ class NearCache:
         self._look_after(opened)
         return False, None, found
 
-    def _look_or_wait(self, name: bytes, wait_ms: int) -> Tuple[bool, Optional[bytes], _Claim]:
+    def _look_or_wait(self, name: bytes, wait_ms: int, kind: _Kind = _STRING) -> Tuple[bool, Optional[bytes], _Claim]:
         """As above. Where greenlets run, the others of the thread go on while this one waits for another's answer."""
         if not _wait.pause():
-            return self._look(name, wait_ms)
-        found = self._look(name, 0)
+            return self._look(name, wait_ms, kind)
+        found = self._look(name, 0, kind)
         known, _, claim = found
         if known or claim.claim.copy or wait_ms == 0:
             return found
@@ -166,7 +238,7 @@ class NearCache:
             self._opened.map.wait(name, 0, wait_ms / 1000)
         except Error as e:
             self._trouble(e)
-        return self._look(name, 0)
+        return self._look(name, 0, kind)
 
     def _fill(self, name: bytes, claim: _Claim, server: Optional[bytes], value: Optional[bytes], left_ms: int) -> bool:
         """False: the server that answered is not the one that is heard, and the answer may be old."""
@@ -181,44 +253,45 @@ class NearCache:
             self._trouble(error(-r, 'fill'))
         return server is None or bool(r != -errno.EREMCHG)
 
-    def _ask(self, claims: Dict[bytes, _Claim]) -> Dict[bytes, Any]:
+    def _ask(self, claims: Dict[bytes, _Claim], kind: _Kind = _STRING) -> Dict[bytes, Any]:
         """Asks the engine for values, in one round trip a server; an exception stands for one that it refuses. A claim
         ends here, whatever happens."""
-        values, old = self._ask_once(claims)
+        values, old = self._ask_once(claims, kind)
         for connection in old.values():
             connection.disconnect()         # another server is at the address by now, and does not close the old ones
         if old:
-            values.update(self._ask_once({name: claims[name] for name in old})[0])
+            values.update(self._ask_once({name: claims[name] for name in old}, kind)[0])
         return values
 
-    def _ask_once(self, claims: Dict[bytes, _Claim]) -> Tuple[Dict[bytes, Any], Dict[bytes, Any]]:
+    def _ask_once(self, claims: Dict[bytes, _Claim], kind: _Kind) -> Tuple[Dict[bytes, Any], Dict[bytes, Any]]:
         """Also the connections by which answers came that may be old."""
         left = dict(claims)
         values: Dict[bytes, Any] = {}
         old: Dict[bytes, Any] = {}
+        is_heard = any(claim.claim.cover for claim in claims.values())
         try:
-            for answers in _engine.ask(self.engine, list(claims)):
+            for answers in _engine.ask(self.engine, list(claims), kind.read, self._patience, is_heard):
                 for name, value, left_ms in zip(answers.names, answers.replies[::2], answers.replies[1::2]):
                     values[name] = value
                     if isinstance(value, Exception):
                         continue
-                    if not isinstance(value, (bytes, type(None))):
-                        raise TypeError('the engine returns no bytes')
-                    if not isinstance(left_ms, int) or (value is None) != (left_ms == _NOTHING):
+                    copy = _copy_of(value, kind)
+                    if not isinstance(left_ms, int) or (copy is None) != (left_ms == _NOTHING):
                         continue            # refused, or it ended between the two questions
-                    if not self._fill(name, left.pop(name), answers.server, value, left_ms):
+                    if copy is not None and not kind.mark and copy.startswith(_MARK):
+                        continue
+                    if not self._fill(name, left.pop(name), answers.server, copy, left_ms):
                         old[name] = answers.connection
             return values, old
         finally:
             for name, claim in left.items():
                 self._give_up(name, claim)
 
-    def _ask_one(self, name: bytes, claim: _Claim) -> Optional[bytes]:
-        value = self._ask({name: claim})[name]
+    def _ask_one(self, name: bytes, claim: _Claim, kind: _Kind = _STRING) -> Any:
+        value = self._ask({name: claim}, kind)[name]
         if isinstance(value, Exception):
             raise value
-        result: Optional[bytes] = value
-        return result
+        return value
 
     def _give_up(self, name: bytes, claim: _Claim) -> None:
         if claim.claim.copy:
@@ -228,7 +301,25 @@ class NearCache:
         """The engine's value of `prefix` and `key`; None: it has none."""
         name = self._prefix + _bytes(key)
         known, value, claim = self._look_or_wait(name, self._wait_ms)
-        return value if known else self._ask_one(name, claim)
+        result: Optional[bytes] = value if known else self._ask_one(name, claim)
+        return result
+
+    def hgetall(self, key: Key) -> Dict[bytes, bytes]:
+        """The engine's hash of `prefix` and `key`, whole; {}: it has none. Fields with lifetimes of their own are as they
+        were when the hash was read, until a change is told."""
+        items = self._members(key, _HASH)
+        return dict(zip(items[::2], items[1::2]))
+
+    def smembers(self, key: Key) -> Set[bytes]:
+        """The engine's set of `prefix` and `key`, whole."""
+        return set(self._members(key, _SET))
+
+    def _members(self, key: Key, kind: _Kind) -> List[bytes]:
+        name = self._prefix + _bytes(key)
+        known, data, claim = self._look_or_wait(name, self._wait_ms, kind)
+        if not known:
+            data = _copy_of(self._ask_one(name, claim, kind), kind)
+        return [] if data is None else _unpacked(data[len(kind.mark):])
 
     def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         """The values of several keys, each as get() has it, but None for those of other types, as in MGET; the engine is
@@ -253,7 +344,7 @@ class NearCache:
         on hosts with a tslab-near as soon as the server has told."""
         name, px = self._prefix + _bytes(key), _px(ttl)
         try:
-            self.engine.set(name, value, px=px)
+            self._patience.ask(lambda: self.engine.set(name, value, px=px))
         finally:
             self._drop(name)                # on an error, too: it may have been set
 
@@ -262,7 +353,7 @@ class NearCache:
         names = [self._prefix + _bytes(key) for key in keys]
         try:
             for name in names:
-                self.engine.delete(name)
+                self._patience.ask(lambda: self.engine.delete(name))        # noqa: B023 (called at once)
         finally:
             for name in names:
                 self._drop(name)
