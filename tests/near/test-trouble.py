@@ -722,7 +722,7 @@ class SilentTest(TroubleFixture):
         return time.monotonic() - begin
 
     def test_one_question_a_second(self):
-        """Of a client whose questions take long: as long as its time limit, or with pauses and new tries."""
+        """A client may take long for a question: its time limit, or pauses and new tries."""
         engine = redis.Redis('127.0.0.1', self.port, socket_timeout=0.3, socket_connect_timeout=0.3)
         pool = self.open()
         cache = tslab.NearCache(engine, pool, prefix='p:')

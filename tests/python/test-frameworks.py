@@ -1,4 +1,4 @@
-"""Django and Starlette. Those that are not installed are skipped.
+"""Django, Starlette, limits, Celery and others. Those that are not installed are skipped.
 
     test-frameworks.py TSLABD TSLABCTL [unittest arguments]
 """
@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
@@ -185,6 +186,218 @@ class Starlette(Fixture):
         with self.assertLogs('tslab', 'ERROR'):
             client.get('/?b=2&other=3')
         self.assertEqual(client.get('/').json(), {'a': '1', 'other': '3'})
+
+
+@needs('limits')
+class Limits(Fixture):
+    """Workers that hit a limit at once: it lets as many through as it says, and no more."""
+
+    WORKERS, HITS, LIMIT = 8, 40, 100
+
+    def setUp(self):
+        import limits
+        import tslab.limits     # noqa: F401 (its scheme)
+        self.limits = limits
+        self.storage = self.make()
+        self.storage.reset()
+
+    def make(self):
+        return self.limits.storage.storage_from_string(f'tslab://{self.daemon.socket}')
+
+    def strategies(self):
+        for name in 'FixedWindow', 'MovingWindow', 'SlidingWindowCounter':
+            strategy = getattr(self.limits.strategies, f'{name}RateLimiter', None)
+            if strategy:        # the last one came with limits 4
+                yield strategy
+
+    def count(self, strategy):
+        """How many hits of a process of its own get through."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                storage = self.make()       # a strategy has a weak reference
+                limiter, item = strategy(storage), self.limits.parse(f'{self.LIMIT}/day')
+                os.write(writer, bytes([sum(limiter.hit(item, 'user') for _ in range(self.HITS))]))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(writer)
+        return pid, reader
+
+    def test_workers(self):
+        for strategy in self.strategies():
+            with self.subTest(strategy.__name__):
+                self.storage.reset()
+                while time.time() % 86400 > 86340:      # a day must not end in the middle
+                    time.sleep(1)
+                workers = [self.count(strategy) for _ in range(self.WORKERS)]
+                n = sum(os.read(reader, 1)[0] for _, reader in workers)
+                for pid, reader in workers:
+                    os.close(reader)
+                    self.assertEqual(os.waitpid(pid, 0)[1], 0)
+                self.assertEqual(n, self.LIMIT)
+                limiter, item = strategy(self.storage), self.limits.parse(f'{self.LIMIT}/day')
+                self.assertFalse(limiter.hit(item, 'user') or limiter.test(item, 'user'))
+                self.assertTrue(limiter.hit(item, 'another'))
+                reset, remaining = limiter.get_window_stats(item, 'user')
+                self.assertEqual(remaining, 0)
+                self.assertTrue(time.time() - 5 <= reset <= time.time() + 2 * 86400 + 5)
+                limiter.clear(item, 'user')
+                self.assertTrue(limiter.hit(item, 'user'))
+
+    def test_windows_end(self):
+        for strategy in self.strategies():
+            with self.subTest(strategy.__name__):
+                limiter, item = strategy(self.storage), self.limits.parse('2/second')
+                while limiter.hit(item, 'a'):
+                    pass
+                daemon.wait_for(lambda limiter=limiter, item=item: limiter.hit(item, 'a'))
+
+    def test_costs(self):
+        for strategy in self.strategies():
+            with self.subTest(strategy.__name__):
+                limiter, item = strategy(self.storage), self.limits.parse('10/day')
+                self.assertEqual([limiter.hit(item, 'c', cost=cost) for cost in (6, 4, 1)], [True, True, False])
+
+    def test_storage(self):
+        self.assertTrue(self.storage.check())
+        self.assertEqual(self.storage.incr('n', 60), 1)
+        self.assertEqual(self.storage.incr('n', 60, amount=4), 5)
+        self.assertEqual(self.storage.get('n'), 5)
+        self.assertTrue(0 < self.storage.get_expiry('n') - time.time() <= 61)
+        self.assertEqual(self.storage.reset(), 1)
+        self.assertEqual(self.storage.get('n'), 0)
+
+    @needs('flask_limiter')
+    def test_flask_limiter(self):
+        import flask
+        import flask_limiter
+        app = flask.Flask('app')
+        limiter = flask_limiter.Limiter(lambda: 'somebody', app=app, storage_uri=f'tslab://{self.daemon.socket}')
+        app.get('/')(limiter.limit('3/day')(lambda: 'hello'))
+        client = app.test_client()
+        self.assertEqual([client.get('/').status_code for _ in range(4)], [200, 200, 200, 429])
+
+
+    @needs('slowapi', 'starlette', 'httpx')
+    def test_slowapi(self):
+        import slowapi
+        import slowapi.util
+        from starlette.applications import Starlette
+        from starlette.responses import PlainTextResponse
+        from starlette.routing import Route
+        from starlette.testclient import TestClient
+        limiter = slowapi.Limiter(slowapi.util.get_remote_address, storage_uri=f'tslab://{self.daemon.socket}')
+
+        @limiter.limit('3/day')
+        async def index(request):
+            return PlainTextResponse('hello')
+
+        app = Starlette(routes=[Route('/', index)])
+        app.state.limiter = limiter
+        app.add_exception_handler(slowapi.errors.RateLimitExceeded, slowapi._rate_limit_exceeded_handler)
+        client = TestClient(app)
+        self.assertEqual([client.get('/').status_code for _ in range(4)], [200, 200, 200, 429])
+
+
+@needs('flask_caching')
+class FlaskCaching(Fixture):
+    def test_memoize(self):
+        import flask
+        import flask_caching
+        app = flask.Flask('app')
+        cache = flask_caching.Cache(app, config={'CACHE_TYPE': 'tslab.flask.cache', 'CACHE_OPTIONS': {
+            'pool': self.daemon.socket, 'name': 'flask', 'evict': 'sieve'}})
+        calls = []
+
+        @cache.memoize(60)
+        def double(x):
+            calls.append(x)
+            return 2 * x
+
+        with app.app_context():
+            self.assertEqual([double(1), double(1), double(2)], [2, 2, 4])
+            self.assertEqual(calls, [1, 2])
+            cache.delete_memoized(double)
+            self.assertEqual((double(1), calls), (2, [1, 2, 1]))
+            self.assertTrue(cache.set('a', 1))
+        self.assertEqual(tslab.cachelib.Cache(self.daemon.socket, 'flask').get('a'), 1)
+
+
+@needs('celery')
+class Celery(Fixture):
+    def test_results(self):
+        import celery
+        from celery.contrib.testing.worker import start_worker
+        app = celery.Celery('app', broker='memory://', backend=f'tslab.celery.Backend+tslab://{self.daemon.socket}')
+        app.conf.update(result_expires=60, broker_transport_options={'polling_interval': 0.05})
+
+        @app.task(name='add')
+        def add(x, y):
+            return x + y
+
+        @app.task(name='total')
+        def total(numbers):
+            return sum(numbers)
+
+        @app.task(name='fail')
+        def fail():
+            raise ValueError('no')
+
+        with start_worker(app, perform_ping_check=False, shutdown_timeout=daemon.SECONDS):
+            self.assertEqual(add.delay(2, 3).get(timeout=daemon.SECONDS), 5)
+            self.assertEqual(celery.group(add.s(i, i) for i in range(5))().get(timeout=daemon.SECONDS), [0, 2, 4, 6, 8])
+            if celery.__version__ >= '5.3':      # before that, no chord ended with a broker in memory
+                self.assertEqual(celery.chord(add.s(i, i) for i in range(5))(total.s()).get(timeout=daemon.SECONDS),
+                                 20)
+            self.assertRaisesRegex(ValueError, 'no', fail.delay().get, timeout=daemon.SECONDS)
+            result = add.delay(1, 1)
+            result.get(timeout=daemon.SECONDS)
+            entries = tslab.Cache(self.pool, 'celery')
+            self.assertTrue(0 < entries.ttl(f'celery-task-meta-{result.id}') <= 60)
+            result.forget()
+            self.assertIsNone(entries.get(f'celery-task-meta-{result.id}'))
+
+
+@needs('aiocache')
+class Aiocache(unittest.IsolatedAsyncioTestCase, Fixture):
+    async def test_calls(self):
+        import tslab.aiocache
+        cache = tslab.aiocache.Cache(pool=self.daemon.socket, namespace='n:', ttl=60)
+        self.assertTrue(await cache.set('a', [1, 2]))
+        self.assertEqual(await cache.multi_get(['a', 'b']), [[1, 2], None])
+        self.assertTrue(await cache.exists('a'))
+        with self.assertRaises(ValueError):
+            await cache.add('a', 1)
+        self.assertTrue(await cache.add('n', 1))
+        self.assertEqual([await cache.increment('n', 4), await cache.increment('m')], [5, 1])
+        with self.assertRaises(TypeError):
+            await cache.increment('a')
+        self.assertTrue(await cache.expire('a', 0.01))
+        while await cache.get('a'):
+            pass
+        self.assertFalse(await cache.set('b', b'x' * (2 << 20)))
+        self.assertTrue(await cache.multi_set([('b', 1), ('c', 2)]))
+        self.assertEqual(await cache.delete('b'), 1)
+        await cache.clear(namespace='n:')
+        self.assertIsNone(await cache.get('c'))
+
+    async def test_locks(self):
+        import aiocache.lock
+        import tslab.aiocache
+        cache, other = (tslab.aiocache.Cache(pool=self.daemon.socket) for _ in range(2))
+        async with aiocache.lock.RedLock(cache, 'key', lease=60):
+            self.assertIsNotNone(await other.get('key-lock'))
+        self.assertIsNone(await other.get('key-lock'))
+        await cache.set('v', 1)
+        async with aiocache.lock.OptimisticLock(cache, 'v') as lock:
+            await lock.cas(2)
+        with self.assertRaises(aiocache.lock.OptimisticLockError):
+            async with aiocache.lock.OptimisticLock(cache, 'v') as lock:
+                await other.set('v', 7)
+                await lock.cas(3)
+        self.assertEqual(await cache.get('v'), 7)
 
 
 if __name__ == '__main__':

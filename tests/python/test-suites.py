@@ -1,4 +1,4 @@
-"""The suites of dogpile.cache, cachelib and Flask-Session, on a pool.
+"""The suites of dogpile.cache, cachelib and Flask-Session, on a pool, and test-frameworks.py with the newest packages.
 
     test-suites.py TSLABD TSLABCTL [unittest arguments]
 
@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import daemon  # noqa: E402
 
 TSLABD = os.path.abspath(sys.argv[1])
+HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = pathlib.Path(__file__).resolve().parents[2] / 'bindings/python/pyproject.toml'
 SKIPPED = 77
 
@@ -260,6 +261,15 @@ class Suites(unittest.TestCase):
     def test_cachelib(self):
         self.get('cachelib', 'pytest-xprocess')
         self.pytest(self.get_source('cachelib') / 'tests', 'test_tslab.py', CACHELIB, 'test_tslab.py', n_tests=r'\d+')
+
+    def test_frameworks(self):
+        self.get('limits', 'Flask-Limiter', 'slowapi', 'Flask-Caching', 'celery', 'aiocache', 'django', 'fastapi', 'httpx')
+        path = f'{os.environ["PYTHONPATH"]}:{self.folder / "packages"}'
+        done = subprocess.run([sys.executable, HERE / 'test-frameworks.py', *sys.argv[1:3]], check=False, text=True,
+                              env={**os.environ, 'PYTHONPATH': path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        print(done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertNotIn('skipped', done.stdout)
 
     def test_oldest(self):
         """The oldest versions that the package admits."""

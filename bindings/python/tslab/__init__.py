@@ -37,6 +37,6 @@ __all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError',
 
 def __getattr__(name: str) -> _Any:
     """These need packages of the same names, so only programs that name them import them."""
-    if name in ('cachelib', 'django', 'dogpile', 'flask', 'starlette'):
+    if name in ('aiocache', 'cachelib', 'celery', 'django', 'dogpile', 'flask', 'limits', 'starlette'):
         return _importlib.import_module(f'tslab.{name}')
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -1,32 +1,39 @@
-"""A cache for cachelib, and so for Flask-Caching and Flask-Session:
+"""A cache for cachelib, and so for Flask-Session; for Flask-Caching see tslab.flask.cache:
 
-    app.config.update(SESSION_TYPE='cachelib', SESSION_CACHELIB=tslab.cachelib.Cache(tslab.open('web')))
+    app.config.update(SESSION_TYPE='cachelib', SESSION_CACHELIB=tslab.cachelib.Cache('web'))
 """
 
 from __future__ import annotations
 
 import math
 import pickle
-from typing import Any, Callable, Optional, cast
+from typing import Any, Callable, Optional, Union, cast
 
 from cachelib.base import BaseCache
 from cachelib.serializers import BaseSerializer
 
 import tslab
+from tslab._store import pool_of
 from tslab.cache import UNKEPT
 from tslab.map import TTL_MAX
+
+
+_OF_MAP = 'limit_bytes', 'value_max', 'stale', 'evict'
 
 
 class Cache(BaseCache):
     """A tslab.Cache with the methods of cachelib. If the pool does not take a value, because it is too large, the pool
     is full, or a daemon is needed and absent, the value is not set, the key is absent, and the call says so. Timeouts
-    over 49 days are 49 days. `options` are those of cachelib. For a map with options of its own, make the tslab.Map first."""
+    over 49 days are 49 days. `pool` is a tslab.Pool, or the name of one, or None for $TSLAB_POOL. `options` go to
+    cachelib, and to tslab.Map: `evict`, `limit_bytes` and so on."""
 
     serializer = BaseSerializer()
 
-    def __init__(self, pool: tslab.Pool, name: str = 'cachelib', default_timeout: Any = 300, **options: Any) -> None:
+    def __init__(self, pool: Union[tslab.Pool, str, None] = None, name: str = 'cachelib', default_timeout: Any = 300,
+                 **options: Any) -> None:
+        of_map = {o: options.pop(o) for o in _OF_MAP if o in options}
         super().__init__(default_timeout, **options)
-        self.cache = tslab.Cache(pool, name, dumps=self._dumps, loads=self._loads)
+        self.cache = tslab.Cache(pool_of(pool), name, dumps=self._dumps, loads=self._loads, **of_map)
 
     def _dumps(self, value: Any) -> bytes:
         data = self.serializer.dumps(value)

@@ -1,4 +1,4 @@
-"""Flask's sessions in a pool.
+"""Flask's sessions in a pool, and a cache for Flask-Caching: see cache().
 
     app.session_interface = tslab.flask.SessionInterface(lambda: SessionStore(tslab.open('web')))
 
@@ -20,7 +20,7 @@ import errno
 import os
 import re
 import secrets
-from typing import Any, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from flask import Flask, Request, Response
 from flask.json.tag import TaggedJSONSerializer
@@ -30,7 +30,19 @@ from flask.sessions import SessionInterface as FlaskSessionInterface
 from tslab.errors import ChangedError, Error, is_damaged
 from tslab.sessions import SessionStore
 
+if TYPE_CHECKING:
+    from tslab.cachelib import Cache
+
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
+
+
+def cache(app: Flask, config: Dict[str, Any], args: List[Any], options: Dict[str, Any]) -> Cache:
+    """For Flask-Caching, which calls it. The options go to tslab.cachelib.Cache.
+
+        app.config.update(CACHE_TYPE='tslab.flask.cache', CACHE_OPTIONS={'pool': 'web', 'evict': 'sieve'})
+    """
+    from tslab.cachelib import Cache    # noqa: PLC0415 (sessions need no cachelib)
+    return Cache(*args, **{name: value for name, value in options.items() if name != 'ignore_delete_many_errors'})
 
 
 class Session(SecureCookieSession):
