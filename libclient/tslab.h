@@ -71,6 +71,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* In C, a struct and a call may have one name; -Wshadow takes the call for one that hides a constructor. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
 /* An open pool. */
@@ -730,5 +733,6 @@ struct tslab_thread_stats {
 int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *stats);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif

@@ -14,7 +14,11 @@
  *      tslab_cxx::map pages(pool, "pages");
  *      pages.put("/", render(), 60s);
  *      std::optional<std::string> page = pages.get("/");
- *      std::string other = pages.get_or_compute("/other", render, 60s);
+ *      std::string other = pages.get_or_compute("/other", render, 1.5s);
+ *      for (const auto &[key, entry] : pages) ...
+ *
+ *      pages.put_as("point", Point{ 3, 4 });
+ *      std::optional<Point> point = pages.get_as<Point>("point");
  *
  * Where <tslab.h> returns a negative errno, an exception is thrown: std::bad_alloc for -ENOMEM, or tslab_cxx::error,
  * which is a std::system_error, and whose what() names the call, and the pool, root or map if one has a name:
@@ -24,10 +28,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <memory_resource>
 #include <new>
@@ -40,6 +48,7 @@
 
 #include <tslab.h>
 #include <tslab_map.h>
+#include <tslab_near.h>
 
 namespace tslab_cxx {
 
@@ -89,10 +98,58 @@ template <typename T> class handle {
         friend bool operator!=(handle a, handle b) noexcept {
                 return a.raw_ != b.raw_;
         }
+        /* An order for containers, which says nothing of the objects. */
+        friend bool operator<(handle a, handle b) noexcept {
+                return a.raw_ < b.raw_;
+        }
+        friend bool operator>(handle a, handle b) noexcept {
+                return b < a;
+        }
+        friend bool operator<=(handle a, handle b) noexcept {
+                return !(b < a);
+        }
+        friend bool operator>=(handle a, handle b) noexcept {
+                return !(a < b);
+        }
 
       private:
         tslab_handle raw_ = 0;
 };
+
+/* A time in whole milliseconds, to which any duration is rounded up. One that is no number is negative. */
+class span {
+      public:
+        constexpr span() noexcept = default;
+        template <typename Rep, typename Period> constexpr span(std::chrono::duration<Rep, Period> time) {
+                if constexpr (std::is_floating_point_v<Rep>)
+                        ms_ = rounded(std::chrono::duration<double, std::milli>(time).count());
+                else
+                        ms_ = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+        }
+
+        constexpr int64_t ms() const noexcept {
+                return ms_;
+        }
+        /* As a time to wait: negative ones are none, and longer ones than 49 days are 49 days. */
+        constexpr std::chrono::milliseconds wait() const noexcept {
+                return std::chrono::milliseconds(std::clamp(ms_, int64_t{ 0 }, int64_t{ UINT32_MAX }));
+        }
+
+      private:
+        static int64_t rounded(double ms) noexcept {
+                if (!(ms >= 0))
+                        return -1;
+                return ms < 1e15 ? static_cast<int64_t>(std::ceil(ms - 1e-6)) : int64_t{ 1 } << 50;
+        }
+
+        int64_t ms_ = 0;
+};
+
+/* The bytes of an object, as other processes see them. */
+template <typename T> std::string_view bytes_of(const T &object) noexcept {
+        static_assert(std::is_trivially_copyable_v<T>, "other processes see its bytes");
+        return { reinterpret_cast<const char *>(std::addressof(object)), sizeof(T) };
+}
 
 /* An open pool, closed with its owner. Moved from, or after close(), it is empty and must not be used. */
 class pool {
@@ -218,34 +275,34 @@ class pool {
         }
 
         uint32_t epoch() const {
-                uint32_t epoch;
+                uint32_t current;
 
-                check(tslab_epoch_current(raw_, &epoch), "tslab_epoch_current");
-                return epoch;
+                check(tslab_epoch_current(raw_, &current), "tslab_epoch_current");
+                return current;
         }
 
         uint32_t advance() {
-                uint32_t epoch;
+                uint32_t next;
 
-                check(tslab_epoch_advance(raw_, &epoch), "tslab_epoch_advance");
-                return epoch;
+                check(tslab_epoch_advance(raw_, &next), "tslab_epoch_advance");
+                return next;
         }
 
         /*
          * As tslab_epoch_advance_from(): whether this call advanced, and the epoch that is current now.
          */
         std::pair<bool, uint32_t> advance_from(uint32_t expected) {
-                uint32_t epoch;
-                int r = check(tslab_epoch_advance_from(raw_, expected, &epoch), "tslab_epoch_advance_from");
+                uint32_t current;
+                int r = check(tslab_epoch_advance_from(raw_, expected, &current), "tslab_epoch_advance_from");
 
-                return { r > 0, epoch };
+                return { r > 0, current };
         }
 
         uint32_t reserve(const char *label = nullptr) {
-                uint32_t epoch;
+                uint32_t reserved;
 
-                check(tslab_epoch_reserve(raw_, label, &epoch), "tslab_epoch_reserve");
-                return epoch;
+                check(tslab_epoch_reserve(raw_, label, &reserved), "tslab_epoch_reserve");
+                return reserved;
         }
 
         void close_epoch(uint32_t epoch, bool revoke = false) {
@@ -266,6 +323,24 @@ class pool {
         tslab *raw_;
 };
 
+/* A block that the pool cannot have, as its what() says. */
+class block_too_large : public std::bad_alloc {
+      public:
+        block_too_large(size_t size, size_t alignment, size_t most) noexcept {
+                (void) std::snprintf(
+                        what_, sizeof(what_),
+                        "tslab_cxx::memory_resource: a block of %zu bytes, aligned to %zu: the pool's "
+                        "have %zu bytes at most, aligned to 16; an `upstream` resource takes others",
+                        size, alignment, most);
+        }
+        const char *what() const noexcept override {
+                return what_;
+        }
+
+      private:
+        char what_[224] = "";
+};
+
 /*
  * Memory of a pool for containers. Blocks are in `epoch`. The pool must outlive the resource. Any thread, as
  * far as `upstream` allows.
@@ -275,14 +350,17 @@ class pool {
  * pool too, and programs see to it that nobody reads while another one writes.
  *
  * A block that is too large for the pool (the largest class less 16 bytes), or aligned to more than 16, comes
- * from `upstream`, which is memory of this process alone. Without one such a block is refused: error(E2BIG).
+ * from `upstream`, which is memory of this process alone. Without one such a block is refused: block_too_large, a
+ * std::bad_alloc.
  */
 class memory_resource : public std::pmr::memory_resource {
       public:
-        explicit memory_resource(pool &pool, uint32_t epoch = TSLAB_EPOCH_CURRENT,
+        explicit memory_resource(pool &of, uint32_t epoch = TSLAB_EPOCH_CURRENT,
                                  std::pmr::memory_resource *upstream = nullptr) noexcept
-            : pool_(pool.raw()), epoch_(epoch), upstream_(upstream) {
+            : pool_(of.raw()), epoch_(epoch), upstream_(upstream) {
         }
+        memory_resource(const memory_resource &) = delete;
+        memory_resource &operator=(const memory_resource &) = delete;
 
       private:
         /* The size of a block alone must tell whether it is the pool's or upstream's. */
@@ -296,8 +374,8 @@ class memory_resource : public std::pmr::memory_resource {
                 size = size > 0 ? size : 1;
                 if (!is_ours(size, alignment) && upstream_)
                         return upstream_->allocate(size, alignment);
-                if (alignment > 16)
-                        throw error(E2BIG, "tslab_malloc");
+                if (!is_ours(size, alignment))
+                        throw block_too_large(size, alignment, size_max_);
                 block = tslab_malloc(pool_, size, epoch_);
                 if (!block)
                         check(-errno, "tslab_malloc");
@@ -324,11 +402,11 @@ class memory_resource : public std::pmr::memory_resource {
 
 /* An entry of a map, copied out. */
 struct map_entry {
-        std::string value;
-        tslab_handle version; /* 0: of a stale value */
-        uint32_t epoch;
-        bool is_counter, is_stale;
-        std::optional<std::chrono::milliseconds> left; /* nothing: it has no end */
+        std::string value{};
+        tslab_handle version = 0; /* 0: of a stale value */
+        uint32_t epoch = 0;
+        bool is_counter = false, is_stale = false;
+        std::optional<std::chrono::milliseconds> left{}; /* nothing: it has no end */
 };
 
 /* A claim on a key. */
@@ -340,16 +418,16 @@ struct map_claim {
 /*
  * A map of a pool, open in this process, as tslab_map_open(). Keys and values are bytes. The pool must outlive the map.
  * After a move from it, or after close(), a map must not be used. A lifetime of 0 means the map's default, and `no_end`
- * means none. Lifetimes are whole milliseconds, to which the caller rounds, and at most 49 days.
+ * means none. Lifetimes are of any std::chrono::duration, at most 49 days, and rounded up to whole milliseconds.
  */
 class map {
       public:
         using milliseconds = std::chrono::milliseconds;
         static constexpr milliseconds no_end{ TSLAB_MAP_TTL_NONE };
 
-        map(const pool &pool, const std::string &name, const tslab_map_options *options = nullptr)
+        map(const pool &of, const std::string &name, const tslab_map_options *options = nullptr)
             : name_(name) {
-                checked(tslab_map_open(&raw_, pool.raw(), c_name(name, "tslab_map_open"), options),
+                checked(tslab_map_open(&raw_, of.raw(), c_name(name, "tslab_map_open"), options),
                         "tslab_map_open");
         }
         map(map &&other) noexcept : name_(std::move(other.name_)), raw_(std::exchange(other.raw_, nullptr)) {
@@ -384,6 +462,35 @@ class map {
                 std::optional<map_entry> found = find(key);
 
                 return found ? std::optional<std::string>(std::move(found->value)) : std::nullopt;
+        }
+
+        bool contains(std::string_view key) const {
+                tslab_map_info info = new_info(false);
+                ssize_t n = tslab_map_get_with(raw_, key.data(), key.size(), nullptr, 0, &info);
+
+                return n != -ENOENT && (n == -EMSGSIZE || checked(n, "tslab_map_get_with") >= 0);
+        }
+
+        /* As get(), for values that are the bytes of a T. Throws EINVAL if the value has another size. */
+        template <typename T> std::optional<T> get_as(std::string_view key) const {
+                alignas(T) unsigned char bytes[sizeof(T)];
+                tslab_map_info info = new_info(false);
+                ssize_t n;
+
+                static_assert(std::is_trivially_copyable_v<T>, "its bytes are copied");
+                n = tslab_map_get_with(raw_, key.data(), key.size(), bytes, sizeof(bytes), &info);
+                if (n == -ENOENT)
+                        return std::nullopt;
+                if (n == -EMSGSIZE || (n >= 0 && static_cast<size_t>(n) != sizeof(T)))
+                        n = -EINVAL;
+                checked(n, "a value of another type");
+                return *std::launder(reinterpret_cast<T *>(bytes));
+        }
+
+        template <typename T>
+        void put_as(std::string_view key, const T &value, span ttl = {},
+                    uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+                put(key, bytes_of(value), ttl, epoch);
         }
 
         /* As get(), with version, epoch and lifetime; with `accept_stale`, also a stale value. */
@@ -429,13 +536,13 @@ class map {
                 return part;
         }
 
-        void put(std::string_view key, std::string_view value, milliseconds ttl = {},
+        void put(std::string_view key, std::string_view value, span ttl = {},
                  uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 checked(put_with(key, value, TSLAB_MAP_PUT, 0, ttl, epoch), "tslab_map_put");
         }
 
         /* Sets a value if the key is absent. Returns whether it was. */
-        bool insert(std::string_view key, std::string_view value, milliseconds ttl = {},
+        bool insert(std::string_view key, std::string_view value, span ttl = {},
                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_INSERT, 0, ttl, epoch);
 
@@ -443,7 +550,7 @@ class map {
         }
 
         /* Sets a value if the key is present. Returns whether it was. */
-        bool update(std::string_view key, std::string_view value, milliseconds ttl = {},
+        bool update(std::string_view key, std::string_view value, span ttl = {},
                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_UPDATE, 0, ttl, epoch);
 
@@ -451,15 +558,15 @@ class map {
         }
 
         /* Sets a value if the present one, or a claim, has this version; 0: if the key is absent. Returns whether. */
-        bool replace(std::string_view key, tslab_handle version, std::string_view value,
-                     milliseconds ttl = {}, uint32_t epoch = TSLAB_EPOCH_CURRENT) {
+        bool replace(std::string_view key, tslab_handle version, std::string_view value, span ttl = {},
+                     uint32_t epoch = TSLAB_EPOCH_CURRENT) {
                 int r = put_with(key, value, TSLAB_MAP_REPLACE, version, ttl, epoch);
 
                 return r != -EAGAIN && checked(r, "tslab_map_replace") == 0;
         }
 
         /* Returns whether the key is present. */
-        bool touch(std::string_view key, milliseconds ttl) {
+        bool touch(std::string_view key, span ttl) {
                 int r = tslab_map_touch(raw_, key.data(), key.size(), ttl_of(ttl));
 
                 return r != -ENOENT && checked(r, "tslab_map_touch") == 0;
@@ -480,7 +587,7 @@ class map {
         }
 
         /* Returns the sum, as tslab_map_add(). */
-        int64_t add(std::string_view key, int64_t delta = 1, int64_t initial = 0, milliseconds ttl = {}) {
+        int64_t add(std::string_view key, int64_t delta = 1, int64_t initial = 0, span ttl = {}) {
                 int64_t sum;
 
                 checked(tslab_map_add(raw_, key.data(), key.size(), delta, initial, ttl_of(ttl), &sum),
@@ -489,7 +596,7 @@ class map {
         }
 
         /* Sets the counter in place, where add_at() goes on to find it. */
-        void set_counter(std::string_view key, int64_t value, milliseconds ttl = {}) {
+        void set_counter(std::string_view key, int64_t value, span ttl = {}) {
                 tslab_map_add_options options = {};
 
                 options.size = sizeof(options);
@@ -534,10 +641,9 @@ class map {
         }
 
         /* Waits until a claim has ended. Returns false if the time is over, or if a signal handler ran. */
-        bool wait(std::string_view key, const map_claim &claim, milliseconds timeout) const {
-                int r = tslab_map_wait(
-                        raw_, key.data(), key.size(), claim.version,
-                        static_cast<uint32_t>(std::clamp(timeout, milliseconds(0), longest_wait).count()));
+        bool wait(std::string_view key, const map_claim &claimed, span timeout) const {
+                int r = tslab_map_wait(raw_, key.data(), key.size(), claimed.version,
+                                       static_cast<uint32_t>(timeout.wait().count()));
 
                 return r != -ETIMEDOUT && r != -EINTR && checked(r, "tslab_map_wait") == 0;
         }
@@ -549,10 +655,9 @@ class map {
          * full map. If `compute` throws, the claim is given up.
          */
         template <typename Compute>
-        std::string get_or_compute(std::string_view key, Compute &&compute, milliseconds ttl = {},
-                                   milliseconds timeout = std::chrono::seconds(10)) {
-                auto deadline =
-                        std::chrono::steady_clock::now() + std::clamp(timeout, milliseconds(0), longest_wait);
+        std::string get_or_compute(std::string_view key, Compute &&compute, span ttl = {},
+                                   span timeout = std::chrono::seconds(10)) {
+                auto deadline = std::chrono::steady_clock::now() + timeout.wait();
 
                 for (;;) {
                         std::optional<map_entry> found = find(key, true);
@@ -575,31 +680,101 @@ class map {
         }
 
         /*
-         * Calls `visit(key, entry)` for each entry, as tslab_map_next(), until it returns false. Where a stray write
-         * has damaged values, an error with EUCLEAN follows all the others.
+         * All entries, as tslab_map_next(): `for (const auto &[key, entry] : map)`. The position is a value, so an
+         * iterator may be copied, kept, and go on while others change the map. Where a stray write has damaged
+         * values, an error with EUCLEAN follows all the others.
          */
-        template <typename Visit> void for_each(Visit &&visit) const {
-                std::string room(first_room, 0);
-                tslab_map_info info = new_info(false);
-                tslab_map_cursor cursor{};
-                bool damaged = false;
-                int r;
+        class iterator {
+              public:
+                using iterator_category = std::input_iterator_tag;
+                using value_type = std::pair<std::string, map_entry>;
+                using difference_type = std::ptrdiff_t;
+                using pointer = const value_type *;
+                using reference = const value_type &;
 
-                while ((r = tslab_map_next(raw_, &cursor, room.data(), room.size(), &info)) != 0) {
-                        damaged = damaged || r == -EUCLEAN;
+                iterator() = default;
+                iterator(const iterator &) = default;
+                iterator &operator=(const iterator &) = default;
+
+                reference operator*() const noexcept {
+                        return value_;
+                }
+                pointer operator->() const noexcept {
+                        return &value_;
+                }
+                iterator &operator++() {
+                        while (of_ && !step()) {
+                        }
+                        return *this;
+                }
+                iterator operator++(int) {
+                        iterator before = *this;
+
+                        ++*this;
+                        return before;
+                }
+                /* Only the end is equal to the end. */
+                friend bool operator==(const iterator &a, const iterator &b) noexcept {
+                        return a.of_ == b.of_;
+                }
+                friend bool operator!=(const iterator &a, const iterator &b) noexcept {
+                        return a.of_ != b.of_;
+                }
+
+              private:
+                friend map;
+                explicit iterator(const map *of) : of_(of), room_(first_room, 0) {
+                        ++*this;
+                }
+
+                /* Whether it is at an entry, or at the end. */
+                bool step() {
+                        tslab_map_info info = new_info(false);
+                        int r = tslab_map_next(of_->raw_, &cursor_, room_.data(), room_.size(), &info);
+
+                        if (r == 0)
+                                return end();
+                        damaged_ = damaged_ || r == -EUCLEAN;
                         if (r == -EUCLEAN)
-                                continue;
-                        checked(r, "tslab_map_next");
-                        std::string key(room, 0, info.key_size);
+                                return false;
+                        of_->checked(r, "tslab_map_next");
+                        value_.first.assign(room_, 0, info.key_size);
                         std::optional<map_entry> entry =
                                 info.flags & TSLAB_MAP_KEY_ONLY
-                                        ? find_whole(key, damaged)
-                                        : make_entry(room.substr(info.key_size, info.value_size), info);
-                        if (entry && !visit(key, *entry))
-                                return;
+                                        ? of_->find_whole(value_.first, damaged_)
+                                        : make_entry(room_.substr(info.key_size, info.value_size), info);
+                        if (entry)
+                                value_.second = *std::move(entry);
+                        return entry.has_value();
                 }
-                if (damaged)
-                        checked(-EUCLEAN, "tslab_map_next");
+
+                bool end() {
+                        const map *of = std::exchange(of_, nullptr);
+
+                        if (std::exchange(damaged_, false))
+                                of->checked(-EUCLEAN, "tslab_map_next");
+                        return true;
+                }
+
+                const map *of_ = nullptr; /* nullptr: at the end */
+                std::string room_{};
+                tslab_map_cursor cursor_{};
+                value_type value_{};
+                bool damaged_ = false;
+        };
+
+        iterator begin() const {
+                return iterator(this);
+        }
+        iterator end() const noexcept {
+                return iterator();
+        }
+
+        /* Calls `visit(key, entry)` for each entry, until it returns false. */
+        template <typename Visit> void for_each(Visit &&visit) const {
+                for (const auto &[key, entry] : *this)
+                        if (!visit(key, entry))
+                                return;
         }
 
         size_t expire(uint32_t epoch) {
@@ -614,15 +789,14 @@ class map {
         }
 
         struct tslab_map_statistics statistics() const {
-                struct tslab_map_statistics statistics {};
+                struct tslab_map_statistics counts {};
 
-                statistics.size = sizeof(statistics);
-                checked(tslab_map_statistics(raw_, &statistics), "tslab_map_statistics");
-                return statistics;
+                counts.size = sizeof(counts);
+                checked(tslab_map_statistics(raw_, &counts), "tslab_map_statistics");
+                return counts;
         }
 
       private:
-        static constexpr milliseconds longest_wait{ UINT32_MAX };
         static constexpr size_t longest_value = size_t{ 16 } << 20;
         static constexpr size_t first_room = 8192; /* more than a key takes */
 
@@ -641,10 +815,10 @@ class map {
                 return check(result, call, name_);
         }
 
-        uint32_t ttl_of(milliseconds ttl) const {
-                if (ttl < milliseconds(0) || ttl > no_end)
+        uint32_t ttl_of(span ttl) const {
+                if (ttl.ms() < 0 || ttl.ms() > no_end.count())
                         checked(-EINVAL, "a lifetime");
-                return static_cast<uint32_t>(ttl.count());
+                return static_cast<uint32_t>(ttl.ms());
         }
 
         static tslab_map_info new_info(bool accept_stale) {
@@ -669,7 +843,7 @@ class map {
         }
 
         int put_with(std::string_view key, std::string_view value, uint32_t mode, tslab_handle version,
-                     milliseconds ttl, uint32_t epoch) {
+                     span ttl, uint32_t epoch) {
                 tslab_map_put_options options{};
 
                 options.size = sizeof(options);
@@ -680,22 +854,22 @@ class map {
                 return tslab_map_put_with(raw_, key.data(), key.size(), value.data(), value.size(), &options);
         }
 
-        void give_up(std::string_view key, const map_claim &claim) noexcept {
-                (void) tslab_map_delete_version(raw_, key.data(), key.size(), claim.version);
+        void give_up(std::string_view key, const map_claim &claimed) noexcept {
+                (void) tslab_map_delete_version(raw_, key.data(), key.size(), claimed.version);
         }
 
         /* If the value comes too late, or the map has no room for it, the caller gets it nevertheless. */
         template <typename Compute>
-        std::string fulfil(std::string_view key, const map_claim &claim, Compute &compute, milliseconds ttl) {
+        std::string fulfil(std::string_view key, const map_claim &claimed, Compute &compute, span ttl) {
                 try {
                         std::string value = compute();
 
-                        if (put_with(key, value, TSLAB_MAP_REPLACE, claim.version, ttl,
+                        if (put_with(key, value, TSLAB_MAP_REPLACE, claimed.version, ttl,
                                      TSLAB_EPOCH_CURRENT) != 0)
-                                give_up(key, claim);
+                                give_up(key, claimed);
                         return value;
                 } catch (...) {
-                        give_up(key, claim);
+                        give_up(key, claimed);
                         throw;
                 }
         }
@@ -704,4 +878,122 @@ class map {
         tslab_map *raw_ = nullptr;
 };
 
+/* An engine's answer. `server`: its run id, "" if that is not known; `left`: the time that the engine gives the value. */
+struct near_answer {
+        std::optional<std::string> value{}; /* nothing: the engine has no such key */
+        std::string server{};
+        span left = std::chrono::milliseconds(TSLAB_MAP_TTL_NONE);
+};
+
+/*
+ * A near cache, as <tslab_near.h>: copies of an engine's values, which a daemon keeps coherent, tslab-near for Redis and
+ * Valkey. The pool must outlive it. After a move from it, or after close(), it must not be used.
+ */
+class near_cache {
+      public:
+        explicit near_cache(const pool &of, const std::string &name = "near",
+                            const tslab_map_options *options = nullptr)
+            : name_(name) {
+                checked(tslab_near_open(&raw_, of.raw(), c_name(name, "tslab_near_open"), options),
+                        "tslab_near_open");
+        }
+        near_cache(near_cache &&other) noexcept
+            : name_(std::move(other.name_)), raw_(std::exchange(other.raw_, nullptr)) {
+        }
+        near_cache &operator=(near_cache &&other) noexcept {
+                near_cache(std::move(other)).swap(*this);
+                return *this;
+        }
+        near_cache(const near_cache &) = delete;
+        near_cache &operator=(const near_cache &) = delete;
+        ~near_cache() {
+                close();
+        }
+
+        void swap(near_cache &other) noexcept {
+                name_.swap(other.name_);
+                std::swap(raw_, other.raw_);
+        }
+        void close() noexcept {
+                raw_ = tslab_near_close(raw_);
+        }
+        /* For the calls of <tslab_near.h>; stays owned. */
+        tslab_near *raw() const noexcept {
+                return raw_;
+        }
+
+        /*
+         * Returns the copy of a value, or else what the engine says; nothing: the engine has no such key. One of the
+         * processes that miss a key calls `ask(again)`, which asks the engine and returns a near_answer; the others
+         * wait for its answer, but not longer than `wait`. If the changes of the server that answered are not heard,
+         * the answer may be old: then `ask` is called once more with `again` true, and connects anew. An exception
+         * of `ask` ends the claim.
+         */
+        template <typename Ask>
+        std::optional<std::string> get(std::string_view key, Ask &&ask,
+                                       span wait = std::chrono::milliseconds(50)) {
+                std::string value(first_room, 0);
+                tslab_near_claim claimed{};
+                ssize_t n;
+
+                while ((n = tslab_near_get(raw_, key.data(), key.size(), value.data(), value.size(),
+                                           static_cast<uint32_t>(wait.wait().count()), &claimed)) ==
+                       -EMSGSIZE)
+                        value.resize(value.size() * 8);
+                if (n == -ENODATA)
+                        return std::nullopt;
+                if (n >= 0) {
+                        value.resize(static_cast<size_t>(n));
+                        return value;
+                }
+                if (n != -ENOENT)
+                        checked(n, "tslab_near_get");
+                near_answer answer = ask_for(key, claimed, ask, false);
+                if (fill(key, claimed, answer) == -EREMCHG && !answer.server.empty())
+                        answer = ask(true);
+                return std::move(answer.value);
+        }
+
+        /* Drops the copy of a key that the program has changed in the engine. */
+        void drop(std::string_view key) {
+                checked(tslab_near_drop(raw_, key.data(), key.size()), "tslab_near_drop");
+        }
+
+      private:
+        static constexpr size_t first_room = 4096;
+
+        template <typename Result> Result checked(Result result, const char *call) const {
+                return check(result, call, name_);
+        }
+
+        template <typename Ask>
+        near_answer ask_for(std::string_view key, const tslab_near_claim &claimed, Ask &ask, bool again) {
+                try {
+                        return ask(again);
+                } catch (...) {
+                        (void) tslab_near_give_up(raw_, key.data(), key.size(), &claimed);
+                        throw;
+                }
+        }
+
+        /* Other results are no concern of the caller, who has the answer. */
+        int fill(std::string_view key, const tslab_near_claim &claimed, const near_answer &answer) {
+                return tslab_near_fill(raw_, key.data(), key.size(), &claimed,
+                                       answer.server.empty() ? nullptr : answer.server.c_str(),
+                                       answer.value ? answer.value->data() : nullptr,
+                                       answer.value ? answer.value->size() : 0,
+                                       static_cast<uint32_t>(std::max(answer.left.wait().count(),
+                                                                      std::chrono::milliseconds::rep{ 1 })));
+        }
+
+        std::string name_;
+        tslab_near *raw_ = nullptr;
+};
+
 } /* namespace tslab_cxx */
+
+template <typename T> struct std::hash<tslab_cxx::handle<T>> {
+        size_t operator()(tslab_cxx::handle<T> h) const noexcept {
+                return std::hash<tslab_handle>()(h.raw());
+        }
+};

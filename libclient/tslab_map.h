@@ -118,6 +118,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* In C, a struct and a call may have one name; -Wshadow takes the call for one that hides a constructor. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
 /* A map, open in this process. */
@@ -743,5 +746,6 @@ int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statistics *ret
 ssize_t tslab_map_count(struct tslab_map *map);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif

@@ -1,9 +1,15 @@
 // <tslab.hpp>: owners, typed handles, containers in a pool.
 #include <tslab.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <iterator>
+#include <map>
 #include <memory_resource>
+#include <set>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -259,14 +265,18 @@ void test_too_large_to_share() {
                 try {
                         (void) memory.allocate(size, alignment);
                         CHECK(false);
-                } catch (const tslab_cxx::error &e) {
-                        CHECK(e.code().value() == E2BIG);
+                } catch (const std::bad_alloc &e) {
+                        std::string text = e.what(), expected = std::to_string(size) + " bytes, aligned to ";
+
+                        CHECK(text.find(expected + std::to_string(alignment)) != std::string::npos);
+                        CHECK(text.find("have 4080 bytes at most") != std::string::npos &&
+                              text.back() == 's');
                 }
         try {
                 numbers.resize(5000);
                 CHECK(false);
-        } catch (const tslab_cxx::error &e) {
-                CHECK(e.code().value() == E2BIG && numbers.empty());
+        } catch (const tslab_cxx::block_too_large &) {
+                CHECK(numbers.empty());
         }
 }
 
@@ -325,6 +335,120 @@ void test_map() {
         CHECK(map.claim("c")->is_ours && map.clear() == 1 && map.count() == 0 && map.claim("c")->is_ours);
         CHECK(error_of([](pool &q) { tslab_cxx::map(q, "m").put("a", "b", -1ms); }, p) == EINVAL);
         CHECK(error_of([](pool &q) { tslab_cxx::map(q, ""); }, p) == EINVAL);
+}
+
+struct Point {
+        int x;
+        double y;
+};
+
+void test_handles_in_containers() {
+        pool p = pool::create();
+        handle<Session> a = p.make<Session>(1, 0), b = p.make<Session>(2, 0);
+        std::unordered_map<handle<Session>, int> numbers{ { a, 1 }, { b, 2 } };
+        std::set<handle<Session>> all{ a, b, a };
+
+        CHECK(numbers.at(a) == 1 && numbers.at(b) == 2 && numbers.count(handle<Session>()) == 0);
+        CHECK(all.size() == 2 && (a < b) != (b < a) && (a <= b) == (b >= a) && !(a < a) && a >= a &&
+              (a > b) == (b < a));
+}
+
+void test_map_of_types() {
+        pool p = pool::create();
+        tslab_cxx::map map(p, "m");
+
+        CHECK(!map.contains("p") && !map.get_as<Point>("p"));
+        map.put_as("p", Point{ 3, 4.5 });
+        CHECK(map.contains("p") && map.get_as<Point>("p")->x == 3 && map.get_as<Point>("p")->y == 4.5);
+        CHECK(map.update("p", tslab_cxx::bytes_of(Point{ 7, 1 })) && map.get_as<Point>("p")->x == 7);
+        map.put("large", std::string(100000, 'x'));
+        map.put("empty", "");
+        CHECK(map.contains("large") && map.contains("empty"));
+        for (const char *key : { "large", "empty" })
+                CHECK(what_of([&] { (void) map.get_as<Point>(key); }) ==
+                      "a value of another type of 'm': Invalid argument");
+}
+
+void test_map_lifetimes() {
+        using namespace std::chrono_literals;
+        pool p = pool::create();
+        tslab_cxx::map map(p, "m");
+        auto left = [&](tslab_cxx::span ttl) {
+                map.put("a", "b", ttl);
+                return map.find("a")->left;
+        };
+
+        CHECK(left(1.5h) > 5390s && left(1.5h) <= 5400s && !left({}) && !left(tslab_cxx::map::no_end));
+        CHECK(left(std::chrono::duration<double>(100.5)) <= 100501ms && left(1h) > 3590s);
+        CHECK(tslab_cxx::span(1us).ms() == 1 && tslab_cxx::span(0.0004ms).ms() == 1 &&
+              tslab_cxx::span(4.035s).ms() == 4035);
+        for (double seconds : { -1.0, std::nan(""), HUGE_VAL, 1e300, 5e6 })
+                CHECK(error_of([&](pool &) { map.put("a", "b", std::chrono::duration<double>(seconds)); },
+                               p) == EINVAL);
+        auto claim = map.claim("c");
+        std::thread([&] { CHECK(!map.wait("c", *claim, 0.01s) && !map.wait("c", *claim, -1s)); }).join();
+}
+
+void test_map_iteration() {
+        pool p = pool::create();
+        tslab_cxx::map map(p, "m");
+        std::map<std::string, std::string> expected, found;
+
+        CHECK(map.begin() == map.end());
+        for (int i = 0; i < 200; i++)
+                expected[std::to_string(i)] =
+                        std::string(static_cast<size_t>(i * 100), 'x'); /* some take several objects */
+        for (const auto &[key, value] : expected)
+                map.put(key, value);
+        for (const auto &[key, entry] : map)
+                CHECK(found.emplace(key, entry.value).second);
+        CHECK(found == expected);
+        auto first = map.begin(), kept = first++;
+        CHECK(kept != map.end() && kept->first != first->first && (*++kept).first == first->first);
+        CHECK(std::distance(map.begin(), map.end()) == 200);
+        CHECK(std::count_if(map.begin(), map.end(), [](const auto &e) { return e.second.value.empty(); }) ==
+              1);
+}
+
+/* Questions of a near cache, whose cover this process gives. */
+void test_near_cache() {
+        using namespace std::chrono_literals;
+        pool p = pool::create();
+        tslab_cxx::near_cache opened(p), near = std::move(opened);
+        const char *servers[] = { "server" };
+        tslab_near_scope scope{};
+        timespec now{};
+        int n = 0;
+        tslab_cxx::near_answer answer{ std::string(10000, 'x'), "server" };
+        auto ask = [&](bool again) {
+                n += again ? 100 : 1;
+                return answer;
+        };
+
+        CHECK(near.get("a", ask) == answer.value && near.get("a", ask) == answer.value && n == 2);
+        scope.size = sizeof(scope);
+        scope.servers = servers;
+        scope.n_servers = 1;
+        CHECK(tslab_near_begin(near.raw(), &scope) == 0);
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        CHECK(tslab_near_cover(near.raw(), static_cast<uint64_t>(now.tv_sec + 1000) * 1000000) == 0);
+        for (int i = 0; i < 10; i++)
+                CHECK(near.get("a", ask) == answer.value && n == 3);
+        answer.value.reset();
+        near.drop("a");
+        for (int i = 0; i < 10; i++)
+                CHECK(!near.get("a", ask) && n == 4);
+        near.drop("a");
+        try {
+                near.get("a", [](bool) -> tslab_cxx::near_answer { throw 7; });
+                CHECK(false);
+        } catch (int) {
+        }
+        answer = { "old", "another" };
+        CHECK(near.get("a", ask) == "old" && n == 105); /* it is asked anew, as nobody hears that server */
+        answer = { "new", "server", 1000s };
+        CHECK(near.get("a", ask) == "new" && near.get("a", ask) == "new" && n == 106);
+        CHECK(what_of([&] { tslab_cxx::near_cache(p, ""); }) == "tslab_near_open: Invalid argument");
 }
 
 /* One value is damaged: all others are visited before the error. */
@@ -436,7 +560,12 @@ int main() {
         test_shared_container();
         test_too_large_to_share();
         test_advance_from();
+        test_handles_in_containers();
         test_map();
+        test_map_of_types();
+        test_map_lifetimes();
+        test_map_iteration();
+        test_near_cache();
         test_map_damaged();
         test_map_claims();
         test_get_or_compute_in_full_map();
