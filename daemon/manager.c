@@ -239,6 +239,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         Manager *manager = userdata;
 
         reload(&manager->pool);
+        keep_check(&manager->pool);
         if (manager->serves)
                 tell_ready(manager, false);
         store_check_soon(&manager->store);

@@ -279,6 +279,15 @@ class Keep(Case):
             file.write('TSLAB_KEEP=\n')
         self.process.send_signal(signal.SIGHUP)
         wait_for(lambda: self.json('status')['keep_file'] == '')
+        with open(config, 'w', encoding='utf-8') as file:
+            file.write(f'TSLAB_KEEP={self.folder}/absent/default.dump\n')
+        self.assertNotIn('will be lost when it stops', self.logged())
+        self.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: 'will be lost when it stops' in self.logged())
+        with open(config, 'w', encoding='utf-8') as file:
+            file.write('TSLAB_KEEP=\n')
+        self.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: self.json('status')['keep_file'] == '')
         self.stop()
         self.assertEqual(self.files(), [])
 
