@@ -37,7 +37,21 @@ static json_object *top_client_to_json(const TopClient *c) {
         return o;
 }
 
-json_object *top_json(const TopSample *before, const TopSample *now, uint64_t now_usec) {
+static json_object *averages_to_json(const TopAverages *averages) {
+        json_object *o = json_new_object();
+
+        for (TopAveraged what = 0; what < _TOP_AVERAGED_N; ++what) {
+                json_object *spans = json_new_array();
+
+                for (size_t i = 0; i < TOP_SPANS; ++i)
+                        json_append(spans, must(json_object_new_double(averages->rates[what][i])));
+                json_add(o, top_averaged_names[what], spans);
+        }
+        return o;
+}
+
+json_object *top_json(const TopSample *before, const TopSample *now, const TopAverages *averages,
+                      uint64_t now_usec) {
         json_object *o = json_new_object(), *clients = json_new_array();
 
         for (size_t i = 0; i < now->n_clients; ++i)
@@ -45,6 +59,7 @@ json_object *top_json(const TopSample *before, const TopSample *now, uint64_t no
         json_add_u64(o, "usec", now_usec);
         json_add_u64_or_null(o, "interval_usec", top_comparable(before, now), now->usec - before->usec);
         json_add(o, "rates", rates_to_json(before, now));
+        json_add(o, "averages", averages_to_json(averages));
         json_add(o, "stats", json_stats(top_stats(now)));
         json_add(o, "clients", clients);
         return o;

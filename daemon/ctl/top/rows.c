@@ -25,10 +25,10 @@ static const TopColumn client_columns[] = {
 };
 
 static const TopColumn map_columns[] = {
-        { "MAP", 12, true, true },       { "ENTRIES", 9, false, false }, { "BYTES", 8, false, false },
-        { "HIT/S", 8, false, false },    { "MISS/S", 8, false, false },  { "INSERT/S", 8, false, false },
-        { "EXPIRE/S", 8, false, false }, { "EVICT/S", 8, false, false }, { "FAILED", 7, false, false },
-        { "LIMIT", 8, false, false },
+        { "MAP", 12, true, true },       { "HITS", 15, false, false },    { "ENTRIES", 9, false, false },
+        { "BYTES", 8, false, false },    { "HIT/S", 8, false, false },    { "MISS/S", 8, false, false },
+        { "INSERT/S", 8, false, false }, { "EXPIRE/S", 8, false, false }, { "EVICT/S", 8, false, false },
+        { "FAILED", 7, false, false },   { "LIMIT", 8, false, false },
 };
 
 #define N(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -51,7 +51,7 @@ const TopColumn *top_columns(TopView view, size_t *ret_n) {
 }
 
 size_t top_default_sort(TopView view) {
-        return view == TOP_CLIENTS || view == TOP_MAPS ? 1 : 0;
+        return view == TOP_MAPS ? 2 : view == TOP_CLIENTS ? 1 : 0;
 }
 
 char *top_format_number(char *buffer, size_t size, double number) {
@@ -169,20 +169,33 @@ static const Tslab__MapInfo *find_map(const TopSample *sample, const char *name)
         return NULL;
 }
 
+/* The share of lookups that hit since the last look, as a bar: maps under each other are a histogram. */
+static void set_hits(TopCell *cell, uint64_t hits, uint64_t misses) {
+        uint64_t all = hits + misses, percent = all ? 100 * hits / all : 0;
+
+        if (all == 0)
+                set_text(cell, -1, "%s", "");
+        else
+                set_text(cell, (double) percent, "%.30s %3u%%",
+                         format_bar(FORMAT_BUFFER, 10, percent, 0, 100), (unsigned) percent);
+}
+
 static void make_map(TopRow *row, const Tslab__MapInfo *map, const TopSample *before, const TopSample *now) {
         const Tslab__MapInfo *old = find_map(before, map->map) ?: map;
         TopCell *c = row->cells;
 
         set_text(&c[0], 0, "%s", map->map);
-        set_cell_count(&c[1], (double) map->entries);
-        set_bytes(&c[2], map->bytes);
-        set_cell_count(&c[3], top_rate(before, now, old->hits, map->hits));
-        set_cell_count(&c[4], top_rate(before, now, old->misses, map->misses));
-        set_cell_count(&c[5], top_rate(before, now, old->inserts, map->inserts));
-        set_cell_count(&c[6], top_rate(before, now, old->expirations, map->expirations));
-        set_cell_count(&c[7], top_rate(before, now, old->evictions, map->evictions));
-        set_cell_count(&c[8], (double) map->failures);
-        set_bytes(&c[9], map->limit_bytes);
+        set_hits(&c[1], map->hits >= old->hits ? map->hits - old->hits : 0,
+                 map->misses >= old->misses ? map->misses - old->misses : 0);
+        set_cell_count(&c[2], (double) map->entries);
+        set_bytes(&c[3], map->bytes);
+        set_cell_count(&c[4], top_rate(before, now, old->hits, map->hits));
+        set_cell_count(&c[5], top_rate(before, now, old->misses, map->misses));
+        set_cell_count(&c[6], top_rate(before, now, old->inserts, map->inserts));
+        set_cell_count(&c[7], top_rate(before, now, old->expirations, map->expirations));
+        set_cell_count(&c[8], top_rate(before, now, old->evictions, map->evictions));
+        set_cell_count(&c[9], (double) map->failures);
+        set_bytes(&c[10], map->limit_bytes);
 }
 
 static size_t count_rows(TopView view, const TopSample *now) {

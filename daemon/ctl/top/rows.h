@@ -12,7 +12,7 @@ typedef enum TopView {
         _TOP_VIEW_N,
 } TopView;
 
-#define TOP_COLUMNS_MAX 10
+#define TOP_COLUMNS_MAX 11
 #define TOP_CELL_SIZE 48
 
 typedef struct TopColumn {

@@ -94,3 +94,41 @@ double top_change(const TopSample *before, const TopSample *now, uint64_t from, 
 double top_rate(const TopSample *before, const TopSample *now, uint64_t from, uint64_t to) {
         return to >= from ? top_change(before, now, from, to) : 0;
 }
+
+const unsigned top_spans[TOP_SPANS] = { 10, 60, 600 };
+const char *const top_averaged_names[_TOP_AVERAGED_N] = { "allocs", "frees", "hits", "misses" };
+
+static uint64_t averaged_number(const TopSample *sample, TopAveraged what) {
+        const Tslab__StatsReply *stats = top_stats(sample);
+        uint64_t sum = 0;
+
+        if (what == TOP_ALLOCS || what == TOP_FREES)
+                return !stats->counters     ? 0
+                       : what == TOP_ALLOCS ? stats->counters->allocs
+                                            : stats->counters->frees;
+        for (size_t i = 0; i < stats->n_maps; ++i)
+                sum += what == TOP_HITS ? stats->maps[i]->hits : stats->maps[i]->misses;
+        return sum;
+}
+
+void top_averages_add(TopAverages *averages, const TopSample *before, const TopSample *now) {
+        double seconds;
+
+        if (!top_comparable(before, now)) {
+                *averages = (TopAverages){};
+                return;
+        }
+        seconds = (double) (now->usec - before->usec) / 1e6;
+        averages->seconds += seconds;
+        for (TopAveraged what = 0; what < _TOP_AVERAGED_N; ++what) {
+                double rate =
+                        top_rate(before, now, averaged_number(before, what), averaged_number(now, what));
+
+                for (size_t i = 0; i < TOP_SPANS; ++i) {
+                        double span = averages->seconds < top_spans[i] ? averages->seconds : top_spans[i];
+                        double weight = seconds < span ? seconds / span : 1;
+
+                        averages->rates[what][i] += weight * (rate - averages->rates[what][i]);
+                }
+        }
+}

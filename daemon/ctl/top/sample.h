@@ -31,6 +31,22 @@ static inline const Tslab__StatsReply *top_stats(const TopSample *sample) {
         return sample->reply->stats;
 }
 
+typedef enum TopAveraged { TOP_ALLOCS, TOP_FREES, TOP_HITS, TOP_MISSES, _TOP_AVERAGED_N } TopAveraged;
+
+#define TOP_SPANS 3
+
+/* Rates over about the last 10, 60 and 600 seconds: as time goes on, what was before counts less and less. */
+typedef struct TopAverages {
+        double rates[_TOP_AVERAGED_N][TOP_SPANS];
+        double seconds; /* since the first sample that counts */
+} TopAverages;
+
+extern const unsigned top_spans[TOP_SPANS]; /* in seconds */
+extern const char *const top_averaged_names[_TOP_AVERAGED_N];
+
+/* Takes the time between two samples in. If they are not of one arena, the averages begin anew. */
+void top_averages_add(TopAverages *averages, const TopSample *before, const TopSample *now);
+
 /*
  * Per second, from `before` to `now`; 0 where there is nothing to compare with: no sample before,
  * another arena, or a number that went back.

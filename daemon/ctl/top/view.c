@@ -149,8 +149,19 @@ static void add_rates(TopLines *lines, unsigned columns, const TopSample *before
                                  b->too_large + b->values_too_large)));
 }
 
-static void add_head(TopLines *lines, unsigned columns, const TopState *state, const TopSample *before,
-                     const TopSample *now) {
+static void add_averages(TopLines *lines, unsigned columns, const TopAverages *averages) {
+        char texts[_TOP_AVERAGED_N][64];
+
+        for (TopAveraged what = 0; what < _TOP_AVERAGED_N; ++what)
+                (void) snprintf(texts[what], sizeof(texts[what]), "%s %s %s %s/s",
+                                NUMBER(averages->rates[what][0]), NUMBER(averages->rates[what][1]),
+                                NUMBER(averages->rates[what][2]), top_averaged_names[what]);
+        add_line(lines, columns, STYLE_PLAIN, "over %u %u %u s: %s, %s, %s, %s", top_spans[0], top_spans[1],
+                 top_spans[2], texts[TOP_ALLOCS], texts[TOP_FREES], texts[TOP_HITS], texts[TOP_MISSES]);
+}
+
+static void add_head(TopLines *lines, unsigned columns, unsigned rows, const TopState *state,
+                     const TopSample *before, const TopSample *now) {
         const Tslab__StatsReply *stats = top_stats(now);
 
         add_line(lines, columns, STYLE_GOOD, "%s: %s, %s, up %s", state->pool,
@@ -159,6 +170,8 @@ static void add_head(TopLines *lines, unsigned columns, const TopState *state, c
                  format_span(FORMAT_BUFFER, stats->uptime_usec));
         add_memory(lines, columns, stats);
         add_rates(lines, columns, before, now);
+        if (rows == 0 || rows >= 10)
+                add_averages(lines, columns, &state->averages);
 }
 
 /* The number of columns that fit, at least one. */
@@ -234,7 +247,7 @@ static void add_body(TopLines *lines, unsigned columns, unsigned rows, const Top
 
         /* a screen with few rows shows the table alone */
         if (!state->bare && (rows == 0 || rows >= 8))
-                add_head(lines, columns, state, before, now);
+                add_head(lines, columns, rows, state, before, now);
         if (!state->bare)
                 add_line(lines, columns, STYLE_PLAIN, "%s by %s%s%s", names[state->view], all[sort].title,
                          state->reverse ? ", turned around" : "", rows > 0 ? "; ? for help" : "");

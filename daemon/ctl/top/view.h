@@ -14,6 +14,7 @@ typedef struct TopState {
         bool reverse;
         bool help;
         bool bare; /* the rows alone */
+        TopAverages averages;
         const char *pool;
         const char *trouble; /* why there are no new numbers; NULL: there are */
 } TopState;

@@ -68,6 +68,7 @@ static void update_sample(Top *top) {
         top_sample_deinit(&top->before);
         top->before = top->now;
         top->now = sample;
+        top_averages_add(&top->state.averages, &top->before, &top->now);
 }
 
 static bool is_over(const Top *top) {
@@ -122,7 +123,7 @@ static void print_top_sample(const Top *top) {
         TopLines lines;
 
         if (arg_json) {
-                output_json_line(top_json(&top->before, &top->now, format_now_usec()));
+                output_json_line(top_json(&top->before, &top->now, &state.averages, format_now_usec()));
                 return;
         }
         top_view_make(&lines, &state, &top->before, &top->now, terminal_size().columns, 0, format_now_usec());

@@ -58,6 +58,34 @@ static void test_rate(void **state) {
         assert_true(top_rate(&a.sample, &b.sample, 100, 300) == 0);
 }
 
+/* A steady rate is its own average; after a change the short average is nearest to the new rate. */
+static void test_averages(void **state) {
+        TopAverages averages = {};
+        Made a, b;
+        uint64_t allocs = 1000;
+
+        for (uint64_t second = 1; second <= 700; ++second) {
+                make(&a, second * 1000000, allocs, (uint64_t[]){ 1, 2, 3 });
+                allocs += second <= 650 ? 100 : 200;
+                make(&b, (second + 1) * 1000000, allocs, (uint64_t[]){ 1, 2, 3 });
+                top_averages_add(&averages, &a.sample, &b.sample);
+                if (second <= 650)
+                        for (size_t i = 0; i < TOP_SPANS; ++i)
+                                assert_true(averages.rates[TOP_ALLOCS][i] > 99.99 &&
+                                            averages.rates[TOP_ALLOCS][i] < 100.01);
+        }
+        /* 50 seconds at 200: 1 - 0.9^50, 1 - (59/60)^50, 1 - (599/600)^50 of the way */
+        assert_in_range((uint64_t) averages.rates[TOP_ALLOCS][0], 199, 200);
+        assert_in_range((uint64_t) averages.rates[TOP_ALLOCS][1], 155, 158);
+        assert_in_range((uint64_t) averages.rates[TOP_ALLOCS][2], 107, 109);
+        assert_true(averages.rates[TOP_HITS][0] == 0);
+
+        /* another arena */
+        b.stats.arena_id = (ProtobufCBinaryData){ 16, (uint8_t *) "0123456789abcdef" };
+        top_averages_add(&averages, &a.sample, &b.sample);
+        assert_true(averages.rates[TOP_ALLOCS][0] == 0 && averages.seconds == 0);
+}
+
 /* AGE is the time since the epoch was opened, closed or not, as in `epoch list`. */
 static void test_rows_epoch_age(void **state) {
         Tslab__EpochInfo epoch = TSLAB__EPOCH_INFO__INIT, *epochs[] = { &epoch };
@@ -195,10 +223,15 @@ static void test_state_key(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rate),          cmocka_unit_test(test_rows_epoch_age),
-                cmocka_unit_test(test_rows_sort),     cmocka_unit_test(test_rows_client_index_reused),
-                cmocka_unit_test(test_format_number), cmocka_unit_test(test_view_fits),
-                cmocka_unit_test(test_view_cut),      cmocka_unit_test(test_state_key),
+                cmocka_unit_test(test_rate),
+                cmocka_unit_test(test_rows_epoch_age),
+                cmocka_unit_test(test_averages),
+                cmocka_unit_test(test_rows_sort),
+                cmocka_unit_test(test_rows_client_index_reused),
+                cmocka_unit_test(test_format_number),
+                cmocka_unit_test(test_view_fits),
+                cmocka_unit_test(test_view_cut),
+                cmocka_unit_test(test_state_key),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
