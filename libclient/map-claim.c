@@ -190,31 +190,54 @@ static int sleep_on(const struct tslab_map *map, const uint32_t *word, uint32_t 
         return r == -EINTR ? r : 0;
 }
 
-_public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
-                            uint32_t timeout_ms) {
+/* For people. A thread without a record of its own, as a reader is, has no place to say it. */
+static void note_wait(const struct tslab_map *map, uint32_t waits_for) {
+        const ThreadState *thread;
+
+        if (pool_begin(map->pool) < 0)
+                return;
+        thread = pool_thread(map->pool) ?: pool_thread_slow(map->pool);
+        if (thread && !pool_is_spare(map->pool, thread))
+                shm_hint_store(&map->pool->arena.heads[thread->actor.id].waits_for, waits_for);
+        pool_end(map->pool);
+}
+
+static int wait_for_claim(struct tslab_map *map, const ShmMapKey *k, tslab_handle version,
+                          uint32_t timeout_ms) {
         uint64_t deadline = proto_deadline((uint64_t) timeout_ms * 1000), left;
-        uint32_t *word, value = 0;
+        uint32_t *word = shm_wait_word(&map->trie, k->hash), value = 0;
+        bool is_noted = false;
         ShmClaim claim;
-        ShmMapKey k;
         int r;
 
-        if (!map_key_init(&k, map, key, key_size))
-                return 0;
-        word = shm_wait_word(&map->trie, k.hash);
-        do {
-                r = map_look_at_claim(map, &k, version, word, &value, &claim);
-                if (r <= 0)
-                        return r;
+        for (;;) {
+                r = map_look_at_claim(map, k, version, word, &value, &claim);
                 left = proto_deadline_left(deadline);
-                if (left == 0)
-                        return -ETIMEDOUT;
-                if (is_own_claim(map, &claim))
-                        return -EDEADLK;
-                shm_probe(claim_sleep, shm_trie_name(&map->trie), k.hash, claim.client, claim.thread);
+                if (r > 0 && left == 0)
+                        r = -ETIMEDOUT;
+                else if (r > 0 && is_own_claim(map, &claim))
+                        r = -EDEADLK;
+                if (r <= 0)
+                        break;
+                if (!is_noted)
+                        note_wait(map, claim.client + 1);
+                is_noted = true;
+                shm_probe(claim_sleep, shm_trie_name(&map->trie), k->hash, claim.client, claim.thread);
                 r = sleep_on(map, word, value, left);
-                shm_probe(claim_wake, shm_trie_name(&map->trie), k.hash, r);
-        } while (r == 0);
+                shm_probe(claim_wake, shm_trie_name(&map->trie), k->hash, r);
+                if (r)
+                        break;
+        }
+        if (is_noted)
+                note_wait(map, 0);
         return r;
+}
+
+_public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_size, tslab_handle version,
+                            uint32_t timeout_ms) {
+        ShmMapKey k;
+
+        return map_key_init(&k, map, key, key_size) ? wait_for_claim(map, &k, version, timeout_ms) : 0;
 }
 
 int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_handle claim, const void *value,

@@ -22,6 +22,7 @@ typedef struct FieldRule {
 static const FieldRule length_rules[] = {
         { "Attach", "arena_id", 0, PROTO_ARENA_ID_SIZE }, /* bytes_are_valid() */
         { NULL, "arena_id", PROTO_ARENA_ID_SIZE, PROTO_ARENA_ID_SIZE },
+        { NULL, "call", 1, PROTO_CALL_NAME_MAX },
         { NULL, "comm", 0, PROTO_COMM_MAX },
         { NULL, "daemon_version", 0, PROTO_SOFTWARE_MAX },
         { NULL, "keep_file", 0, PROTO_TEXT_MAX },
@@ -45,6 +46,7 @@ static const FieldRule count_rules[] = {
         { NULL, "asked", 0, PROTO_ASKED_MAX },     { NULL, "classes", 0, PROTO_CLASSES_MAX },
         { NULL, "clients", 0, PROTO_CLIENTS_MAX }, { NULL, "epochs", 0, PROTO_EPOCHS_MAX },
         { NULL, "cells", 0, PROTO_CELLS_MAX },     { NULL, "problems", 0, PROTO_PROBLEMS_MAX },
+        { NULL, "calls", 0, PROTO_CALLS_MAX },     { NULL, "counts", 0, PROTO_CALL_COUNTS_MAX },
         { NULL, "maps", 0, PROTO_ROOTS_MAX },      { NULL, "roots", 0, PROTO_ROOTS_MAX },
 };
 
@@ -60,6 +62,7 @@ static const FieldRule number_rules[] = {
         { NULL, "want_role", 0, 3 },
         { NULL, "role", 1, 3 },
         { NULL, "client", 0, 4095 },
+        { NULL, "waits_for", 0, 4096 },
         { "Attach", "entry", 0, 4096 },
         { "Event", "pid", -1, INT32_MAX },
         { NULL, "pid", 0, INT32_MAX },

@@ -79,6 +79,16 @@ static const Verb verbs[] = {
                 .run = verb_epoch_label,
         },
         {
+                .name = "clients end",
+                .operands = "PID",
+                .summary = "End a client by SIGTERM, and wait until it has ended",
+                .details = "The process must be the user's own, unless root asks. Its caches come back.",
+                .options = OPTION_POOL,
+                .n_args_min = 1,
+                .n_args_max = 1,
+                .run = verb_clients_end,
+        },
+        {
                 .name = "clients",
                 .operands = "",
                 .summary = "Show the processes that are connected",
@@ -260,6 +270,14 @@ static const Verb verbs[] = {
                         "All else in it stays as it is, and the old file is kept.",
                 .options = OPTION_POOL | OPTION_WRITE,
                 .run = verb_suggest,
+        },
+        {
+                .name = "peaks reset",
+                .operands = "",
+                .summary = "Begin the high-water marks anew",
+                .details = "'suggest' goes by them, and 'stats --json' shows them.",
+                .options = OPTION_POOL,
+                .run = verb_peaks_reset,
         },
         {
                 .name = "help",

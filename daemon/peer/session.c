@@ -307,6 +307,8 @@ void session_send_fds(Session *session, uint64_t id, ProtoReply *reply, const in
         int r;
 
         reply->id = id;
+        if (!reply->more)
+                call_times_end(&session->sessions->call_times, &session->calls_open, id, proto_now_usec());
         r = proto_reply_pack(reply, n_fds, &data, &size);
         if (r == 0) {
                 send_packed(session, data, size, fds, n_fds);
@@ -365,6 +367,7 @@ static void receive_request(Session *session) {
         r = proto_request_receive(session->fd, &request, &id, &fds, &sender);
         switch (r) {
         case 0:
+                call_times_begin(&session->calls_open, request->id, request->body_case, proto_now_usec());
                 session->sessions->on_request(session, request, &fds, &sender);
                 break;
         case PROTO_E_AGAIN:

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "daemon/peer/call-times.h"
 #include "daemon/peer/outgoing.h"
 #include "daemon/peer/share.h"
 #include "daemon/peer/turns.h"
@@ -33,6 +34,7 @@ typedef struct Sessions {
         sd_event_source *reaper; /* frees dropped sessions */
         Turns turns;
         ShareLog share_log;
+        CallTimes call_times;
 
         /* A whole, valid request. The callee takes the descriptors that it needs. */
         void (*on_request)(Session *session, const ProtoRequest *request, ProtoFds *fds,
@@ -63,6 +65,7 @@ struct Session {
         Outgoing outgoing;
         Call *calls;
         unsigned n_calls;
+        CallsOpen calls_open;
         uint64_t watch_id; /* the request that asked for events; 0: none */
         bool closing; /* hangs up when all is sent */
         bool stuck; /* its next message has descriptors, for which there is no room: it is looked at once a second */

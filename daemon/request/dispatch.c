@@ -32,6 +32,8 @@ static const struct RequestType {
         { TSLAB__REQUEST__BODY_WATCH, PROTO_ROLE_READER, "watch", request_watch },
         { TSLAB__REQUEST__BODY_MAPS, PROTO_ROLE_READER, "see maps", request_maps },
         { TSLAB__REQUEST__BODY_MAP_SET, ROLE_CONTROL, "change maps", request_map_set },
+        { TSLAB__REQUEST__BODY_PEAKS_RESET, PROTO_ROLE_OPERATOR, "reset high-water marks",
+          request_peaks_reset },
         { TSLAB__REQUEST__BODY_SLAB_MAP, PROTO_ROLE_READER, "see the map", request_slab_map },
 };
 

@@ -11,6 +11,7 @@
 typedef struct ClientSums {
         uint32_t threads;
         uint64_t allocs, frees, cached, pending, held;
+        uint32_t waiting, waits_for;
 } ClientSums;
 
 /* One reply. Clients that do not fit into it go into further replies. */
@@ -29,7 +30,14 @@ static uint64_t record_counter(const ShmRecord *record, ShmCounter which) {
 static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
         const ShmRecord *record = shm_arena_record(arena, i);
 
+        uint32_t waits_for = shm_hint_load(&arena->heads[i].waits_for);
+
         sums->threads++;
+        /* Bytes of the arena may be garbage. */
+        if (waits_for != 0 && waits_for <= arena->n_records) {
+                sums->waiting++;
+                sums->waits_for = waits_for;
+        }
         sums->allocs += record_counter(record, SHM_COUNT_ALLOC_HITS) +
                         record_counter(record, SHM_COUNT_ALLOCS_UNCACHED);
         sums->frees += record_counter(record, SHM_COUNT_FREES_CACHED) +
@@ -102,6 +110,8 @@ static void add_client(const RequestContext *context, ClientPart *part, const Cl
         info->cached_objects = sums->cached;
         info->pending_objects = sums->pending;
         info->held_slabs = sums->held;
+        info->waiting = sums->waiting;
+        info->waits_for = sums->waits_for;
 }
 
 static void add_session(const RequestContext *context, ClientPart *part, const Session *session) {

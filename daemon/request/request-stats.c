@@ -17,6 +17,8 @@ typedef struct StatsParts {
         HighWaterInfo high_water;
         CgroupRoom room;
         MapInfos maps;
+        Tslab__CallTimes calls[CALL_TIMES_MAX];
+        Tslab__CallTimes *call_pointers[CALL_TIMES_MAX];
 } StatsParts;
 
 static void fill_class_infos(StatsParts *parts, const ShmArena *arena, const ShmStats *stats) {
@@ -40,6 +42,25 @@ static void fill_counters(StatsParts *parts, const ShmStats *stats) {
         SHM_COUNTERS(FILL_COUNTER)
 #undef FILL_COUNTER
         c->slabs_reclaimed = stats->reclaimed_slabs;
+}
+
+static size_t fill_calls(StatsParts *parts, const CallTimes *times) {
+        size_t n = 0;
+
+        while (n < CALL_TIMES_MAX && times->of[n].kind != 0) {
+                const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
+                        &tslab__request__descriptor, times->of[n].kind);
+                Tslab__CallTimes *call = &parts->calls[n];
+
+                tslab__call_times__init(call);
+                call->call = (char *) field->name;
+                call->counts = (uint64_t *) times->of[n].counts;
+                call->n_counts = CALL_TIMES_BUCKETS;
+                call->total_usec = times->of[n].total_usec;
+                call->longest_usec = times->of[n].longest_usec;
+                parts->call_pointers[n++] = call;
+        }
+        return n;
 }
 
 /* Records of dead threads. Each tick repairs them again while a live thread may still take their slots. */
@@ -138,6 +159,8 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         stats.reserve_bytes = evictable_bytes(&parts->maps);
         high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
         stats.peaks = &parts->high_water.info;
+        stats.calls = parts->call_pointers;
+        stats.n_calls = fill_calls(parts, &requests->sessions->call_times);
         stats.retain_bytes = pool->options->retain_size;
         if (requests->page_wait) {
                 stats.page_wait_seconds = requests->page_wait->seconds;

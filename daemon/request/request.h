@@ -59,6 +59,7 @@ void request_epoch_label(RequestContext *context, const ProtoRequest *request);
 void request_stats(RequestContext *context, const ProtoRequest *request);
 void request_clients(RequestContext *context, const ProtoRequest *request);
 void request_trim(RequestContext *context, const ProtoRequest *request);
+void request_peaks_reset(RequestContext *context, const ProtoRequest *request);
 void request_check(RequestContext *context, const ProtoRequest *request);
 void request_roots(RequestContext *context, const ProtoRequest *request);
 void request_samples(RequestContext *context, const ProtoRequest *request);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/deadline.h"
 #include "shm/arena/clock.h"
@@ -48,6 +49,14 @@ void high_water_scan(HighWater *marks) {
         marks->spent_usec = 0;
         marks->scanning = true;
         task_wake(&marks->task);
+}
+
+void high_water_reset(HighWater *marks) {
+        marks->marks = (ShmHighWater){};
+        memset(marks->requested_sizes, 0, sizeof(marks->requested_sizes));
+        shm_high_water_store(&marks->pool->arena, &marks->marks);
+        marks->rest_until_usec = 0;
+        high_water_scan(marks);
 }
 
 const ShmHighWater *high_water_get(const HighWater *marks) {

@@ -137,6 +137,7 @@ static void begin_ownership(ShmArena *arena, uint32_t record) {
 
         /* ORDER: rel, pairs with shm_record_since(); until then a thread with this number counts as the owner. */
         shm_store_rel(&arena->heads[record].since, shm_process_ticks());
+        shm_hint_store(&arena->heads[record].waits_for, 0);
         make_seq_even(r); /* its last owner may have died inside an operation */
         for (uint32_t i = 0; i < SHM_COUNTERS_MAX; i++)
                 shm_hint_store(&r->base_counters[i], shm_hint_load(&r->counters[i]));

@@ -45,7 +45,8 @@ typedef struct ShmRecordHead {
         uint64_t since; /* clock ticks since boot when the thread took the record; 0: not known */
         /* While the record is frozen, by the pool's clock: when the stores of before are seen. 0: nobody knows. */
         uint64_t seen_usec;
-        uint8_t unused[40];
+        uint32_t waits_for; /* client + 1 with the claim that the owner waits for; 0: none. For people */
+        uint8_t unused[36];
 } ShmRecordHead;
 static_assert(sizeof(ShmRecordHead) == 64, "arena format");
 

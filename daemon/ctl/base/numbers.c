@@ -159,3 +159,24 @@ void numbers_print_manual(FILE *out, NumberScope scope) {
                                numbers[i].metric, numbers[i].kind == NUMBER_COUNTER ? "_total" : "",
                                numbers[i].kind == NUMBER_COUNTER ? "counter" : "gauge");
 }
+
+static uint64_t time_of_share(const Tslab__CallTimes *call, uint64_t n, uint64_t percent) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i + 1 < call->n_counts; ++i) {
+                sum += call->counts[i];
+                if (sum * 100 >= n * percent)
+                        return call_below_usec(i);
+        }
+        return UINT64_MAX;
+}
+
+CallSummary call_summary(const Tslab__CallTimes *call) {
+        CallSummary s = {};
+
+        for (size_t i = 0; i < call->n_counts; ++i)
+                s.n += call->counts[i];
+        s.half_usec = time_of_share(call, s.n, 50);
+        s.most_usec = time_of_share(call, s.n, 99);
+        return s;
+}

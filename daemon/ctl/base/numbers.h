@@ -58,3 +58,16 @@ uint64_t number_counter(const Tslab__Counters *counters, const char *name);
 
 /* The list of a scope in the source of a manual page, as scdoc reads it. */
 void numbers_print_manual(FILE *out, NumberScope scope);
+
+/* Buckets of CallTimes. */
+static inline uint64_t call_below_usec(size_t bucket) {
+        return UINT64_C(16) << 2 * bucket;
+}
+
+typedef struct CallSummary {
+        uint64_t n;
+        uint64_t half_usec,
+                most_usec; /* half of them, and 99 %, took less; UINT64_MAX: longer than any bucket */
+} CallSummary;
+
+CallSummary call_summary(const Tslab__CallTimes *call);

@@ -132,9 +132,28 @@ static json_object *json_peaks(const Tslab__Peaks *peaks) {
         return o;
 }
 
+static json_object *json_call(const Tslab__CallTimes *call) {
+        json_object *o = json_new_object(), *counts = json_new_array();
+        CallSummary summary = call_summary(call);
+
+        ADD_STRING(o, call, call);
+        json_add_u64(o, "count", summary.n);
+        ADD_U64(o, call, total_usec);
+        ADD_U64(o, call, longest_usec);
+        for (size_t i = 0; i < call->n_counts; ++i) {
+                json_object *bucket = json_new_object();
+
+                json_add_u64_or_null(bucket, "below_usec", i + 1 < call->n_counts, call_below_usec(i));
+                json_add_u64(bucket, "count", call->counts[i]);
+                json_append(counts, bucket);
+        }
+        json_add(o, "counts", counts);
+        return o;
+}
+
 json_object *json_stats(const Tslab__StatsReply *stats) {
         json_object *o = json_new_object(), *epochs = json_new_array(), *classes = json_new_array(),
-                    *maps = json_new_array();
+                    *maps = json_new_array(), *calls = json_new_array();
 
         for (size_t i = 0; i < stats->n_epochs; ++i)
                 json_append(epochs, json_epoch(stats->epochs[i]));
@@ -142,12 +161,15 @@ json_object *json_stats(const Tslab__StatsReply *stats) {
                 json_append(classes, json_class(stats->classes[i]));
         for (size_t i = 0; i < stats->n_maps; ++i)
                 json_append(maps, json_map(stats->maps[i]));
+        for (size_t i = 0; i < stats->n_calls; ++i)
+                json_append(calls, json_call(stats->calls[i]));
 
         ADD_STRING(o, stats, pool);
         add_numbers(o, NUMBER_OF_POOL, stats);
         json_add(o, "epochs", epochs);
         json_add(o, "classes", classes);
         json_add(o, "maps", maps);
+        json_add(o, "calls", calls);
         json_add(o, "counters", json_counters(stats->counters));
         add_daemon(o, stats);
         json_add(o, "peaks", json_peaks(stats->peaks));
@@ -181,7 +203,7 @@ json_object *json_epoch_close(const Tslab__EpochCloseReply *reply) {
         return o;
 }
 
-json_object *json_client(const Tslab__ClientInfo *client) {
+json_object *json_client(const Tslab__ClientInfo *client, const Tslab__ClientInfo *waited) {
         json_object *o = json_new_object();
 
         ADD_U64(o, client, client);
@@ -198,6 +220,8 @@ json_object *json_client(const Tslab__ClientInfo *client) {
         ADD_U64(o, client, held_slabs);
         ADD_U64(o, client, attached_usec);
         ADD_BOOL(o, client, control_only);
+        ADD_U64(o, client, waiting);
+        json_add_u64_or_null(o, "waits_for_pid", waited && waited->pid, waited ? (uint64_t) waited->pid : 0);
         return o;
 }
 

@@ -17,7 +17,8 @@ json_object *json_epoch_number(uint32_t epoch);
 json_object *json_epoch_close(const Tslab__EpochCloseReply *reply);
 /* Without index_bytes. */
 json_object *json_map(const Tslab__MapInfo *map);
-json_object *json_client(const Tslab__ClientInfo *client);
+/* `waited`: the client with the claim that a thread of this one waits for, or NULL. */
+json_object *json_client(const Tslab__ClientInfo *client, const Tslab__ClientInfo *waited);
 json_object *json_root(const Tslab__RootInfo *root);
 json_object *json_trim(const Tslab__TrimReply *reply);
 json_object *json_check(const Tslab__CheckReply *reply);

@@ -152,6 +152,42 @@ static void print_epochs_open(FILE *out, const MetricsPool *pools, size_t n_pool
                 }
 }
 
+static void print_call_start(FILE *out, const char *suffix, const char *pool, const char *request) {
+        (void) fprintf(out, "tslab_request_duration_seconds%s{", suffix);
+        print_label(out, "pool", pool);
+        (void) fputc(',', out);
+        print_label(out, "request", request);
+}
+
+static void print_call(FILE *out, const char *pool, const Tslab__CallTimes *call) {
+        const char *request = call->call ?: "";
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < call->n_counts; ++i) {
+                sum += call->counts[i];
+                print_call_start(out, "_bucket", pool, request);
+                if (i + 1 < call->n_counts)
+                        (void) fprintf(out, ",le=\"%.9g\"", (double) call_below_usec(i) / 1e6);
+                else
+                        (void) fputs(",le=\"+Inf\"", out);
+                (void) fprintf(out, "} %" PRIu64 "\n", sum);
+        }
+        print_call_start(out, "_sum", pool, request);
+        (void) fprintf(out, "} %.6f\n", (double) call->total_usec / 1e6);
+        print_call_start(out, "_count", pool, request);
+        (void) fprintf(out, "} %" PRIu64 "\n", sum);
+}
+
+static void print_calls(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
+        (void) fputs("# TYPE tslab_request_duration_seconds histogram\n", out);
+        if (open)
+                (void) fputs("# UNIT tslab_request_duration_seconds seconds\n", out);
+        (void) fputs("# HELP tslab_request_duration_seconds Time from a request to its last reply.\n", out);
+        for (size_t p = 0; p < n_pools; ++p)
+                for (size_t i = 0; pools[p].reply && i < pools[p].reply->stats->n_calls; ++i)
+                        print_call(out, pools[p].name, pools[p].reply->stats->calls[i]);
+}
+
 void metrics_print(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
         print_up(out, pools, n_pools, open);
         print_info(out, pools, n_pools, open);
@@ -163,6 +199,7 @@ void metrics_print(FILE *out, const MetricsPool *pools, size_t n_pools, bool ope
                         print_family(out, scope, &numbers[i], pools, n_pools, open);
         }
         print_epochs_open(out, pools, n_pools, open);
+        print_calls(out, pools, n_pools, open);
         if (open)
                 (void) fputs("# EOF\n", out);
 }

@@ -113,6 +113,13 @@ void client_list_sort(ClientList *list, ClientSort sort) {
                 qsort(list->clients, list->n_clients, sizeof(*list->clients), compare_clients);
 }
 
+const Tslab__ClientInfo *client_list_waited(const ClientList *list, const Tslab__ClientInfo *client) {
+        for (size_t i = 0; client->waits_for > 0 && i < list->n_clients; ++i)
+                if (!list->clients[i].control_only && list->clients[i].client == client->waits_for - 1)
+                        return &list->clients[i];
+        return NULL;
+}
+
 void client_list_deinit(ClientList *list) {
         for (size_t i = 0; i < list->n_clients; ++i)
                 free(list->clients[i].comm);

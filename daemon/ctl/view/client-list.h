@@ -55,4 +55,6 @@ void client_list_add(ClientList *list, const Tslab__ClientsReply *reply);
  * that have not attached come last.
  */
 void client_list_sort(ClientList *list, ClientSort sort);
+/* The client with the claim that a thread of this one waits for; NULL: none. */
+const Tslab__ClientInfo *client_list_waited(const ClientList *list, const Tslab__ClientInfo *client);
 void client_list_deinit(ClientList *list);

@@ -103,6 +103,33 @@ static void print_counters(FILE *out, const Tslab__Counters *counters, bool lege
         table_print(table, out, legend, terminal_table_width());
 }
 
+static void add_bound(Table *table, uint64_t usec) {
+        if (usec == UINT64_MAX)
+                table_add(table, "%s", "longer");
+        else
+                table_add(table, "< %" PRIu64 " us", usec);
+}
+
+static void print_calls(FILE *out, const Tslab__StatsReply *stats, bool legend) {
+        static const TableColumn columns[] = {
+                { "REQUEST", TABLE_LEFT, 0 },  { "ANSWERED", TABLE_RIGHT, 0 }, { "HALF IN", TABLE_RIGHT, 0 },
+                { "99 % IN", TABLE_RIGHT, 0 }, { "LONGEST", TABLE_RIGHT, 0 },
+        };
+        _cleanup_(table_freep) Table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+
+        for (size_t i = 0; i < stats->n_calls; ++i) {
+                const Tslab__CallTimes *call = stats->calls[i];
+                CallSummary summary = call_summary(call);
+
+                table_add(table, "%s", call->call ?: "");
+                table_add(table, "%" PRIu64, summary.n);
+                add_bound(table, summary.half_usec);
+                add_bound(table, summary.most_usec);
+                table_add(table, "%" PRIu64 " us", call->longest_usec);
+        }
+        table_print(table, out, legend, terminal_table_width());
+}
+
 void stats_print(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         print_pool(out, stats, legend);
         (void) fputc('\n', out);
@@ -116,5 +143,9 @@ void stats_print(FILE *out, const Tslab__StatsReply *stats, bool legend) {
         if (stats->counters) {
                 (void) fputc('\n', out);
                 print_counters(out, stats->counters, legend);
+        }
+        if (stats->n_calls > 0) {
+                (void) fputc('\n', out);
+                print_calls(out, stats, legend);
         }
 }

@@ -18,7 +18,8 @@ from ctl_case import TSLABCTL, VERB_CLIENT, Case, environment
 # The arguments that verbs need; the others go without.
 ARGUMENTS = {'epoch close': ['3'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
 SILENT = {'epoch label'}
-READER_MAY_NOT = {'epoch advance', 'epoch close', 'epoch reserve', 'epoch label', 'trim', 'check', 'leaks'}
+READER_MAY_NOT = {'epoch advance', 'epoch close', 'epoch reserve', 'epoch label', 'trim', 'check', 'leaks',
+                  'peaks reset'}
 N_CLIENTS = 200
 ATTACH = 17                     # a request
 
@@ -35,7 +36,8 @@ class Sweep(Case):
         section = self.text('--help').split('Verbs:\n')[1].split('\n\n')[0]
         names = [re.match(r'  ((?:[a-z]+ ?)+)', line)[1].strip() for line in section.splitlines()]
         self.assertGreaterEqual(len(names), 16)
-        return [name for name in names if name not in ('monitor', 'maps set', 'maps clear', 'get', 'put', 'delete', 'keys', 'dump', 'load')]
+        return [name for name in names if name not in ('monitor', 'maps set', 'maps clear', 'get', 'put', 'delete', 'keys', 'dump', 'load',
+                                                   'clients end')]
 
     def commands(self):
         return [(name, [*name.split(), *ARGUMENTS.get(name, [])]) for name in self.verbs()]

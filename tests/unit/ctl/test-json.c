@@ -169,7 +169,7 @@ static void test_json_client_role(void **state) {
 
         client.role = PROTO_ROLE_WRITER;
         client.pid = 12;
-        o = json_client(&client);
+        o = json_client(&client, NULL);
         assert_text(o, "role", "writer");
         assert_text(o, "comm", "");
         assert_u64(o, "pid", 12);

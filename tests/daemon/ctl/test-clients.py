@@ -1,0 +1,136 @@
+"""tslabctl clients: whose claims they wait for, and their end; how long requests take; high-water marks that begin anew.
+
+    test-clients.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
+
+from daemon import SECONDS, wait_for
+from verb import VerbTest, main
+
+
+class Waits(VerbTest):
+    def clients(self):
+        return {c['pid']: c for c in self.json('clients') if not c['control_only']}
+
+    def test_a_wait_is_shown_and_ends(self):
+        holder, waiter = self.client(), self.client()
+        first, second = holder.process.pid, waiter.process.pid
+        holder.do('claim 7 600000')
+        self.assertEqual({c['waiting'] for c in self.clients().values()}, {0})
+
+        print('claim 7 600000', file=waiter.process.stdin, flush=True)
+        wait_for(lambda: self.clients()[second]['waiting'] == 1)
+        self.assertEqual(self.clients()[second]['waits_for_pid'], first)
+        self.assertEqual((self.clients()[first]['waiting'], self.clients()[first]['waits_for_pid']), (0, None))
+        self.assertRegex(self.text('clients', '-o', 'pid,waits for'), rf'(?m)^ *{second} +{first} *$')
+
+        holder.kill()
+        self.assertEqual(waiter.process.stdout.readline(), 'done\n')
+        self.assertEqual((self.clients()[second]['waiting'], self.clients()[second]['waits_for_pid']), (0, None))
+
+    def test_a_wait_that_times_out(self):
+        holder, waiter = self.client(), self.client()
+        holder.do('claim 7 600000')
+        waiter.do('claim 7 1')
+        self.assertEqual(self.clients()[waiter.process.pid]['waiting'], 0)
+
+    def test_the_next_owner_of_a_record_does_not_wait(self):
+        holder, waiter = self.client(), self.client()
+        holder.do('claim 7 600000')
+        print('claim 7 600000', file=waiter.process.stdin, flush=True)
+        wait_for(lambda: self.clients()[waiter.process.pid]['waiting'] == 1)
+        waiter.kill()
+        wait_for(lambda: len(self.clients()) == 1)
+        for _ in range(3):
+            self.client().do('session 64 1')
+        self.assertEqual({c['waiting'] for c in self.clients().values()}, {0})
+
+
+class End(VerbTest):
+    def refused(self, text, *arguments):
+        done = self.run_ctl('clients', 'end', *arguments)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(text, done.stderr)
+
+    def test_end(self):
+        one, other = self.client(), self.client()
+        self.assertEqual(self.text('clients', 'end', str(one.process.pid)),
+                         f'Process {one.process.pid} (verb-client) has ended.\n')
+        self.assertEqual(one.process.wait(SECONDS), -signal.SIGTERM)
+        other.do('session 64 1')
+        self.assertEqual(self.json('clients', 'end', str(other.process.pid))['pid'], other.process.pid)
+
+    def test_only_clients_end(self):
+        stranger = subprocess.Popen(['sleep', '600'])
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        self.refused('is no client of this pool', str(stranger.pid))
+        self.assertIsNone(stranger.poll())
+        self.refused('is no client of this pool', str(self.daemon.process.pid))
+        self.refused('is no process number', '12x')
+        self.refused('is no process number', '0')
+        self.refused('No such process', str(2**31 - 1))
+        self.assertIsNone(self.daemon.process.poll())
+
+
+class Peaks(VerbTest):
+    def peaks(self):
+        return self.json('stats')['peaks']
+
+    def test_reset(self):
+        clients = [self.client() for _ in range(4)]
+        wait_for(lambda: self.peaks()['clients'] == 4)
+        for client in clients[1:]:
+            client.kill()
+        wait_for(lambda: len(self.json('clients')) == 2)        # and tslabctl
+        since = self.peaks()['since_usec']
+        self.assertEqual(self.text('peaks', 'reset'), 'The high-water marks begin anew.\n')
+        wait_for(lambda: self.peaks()['looks'] > 0)
+        self.assertEqual(self.peaks()['clients'], 1)
+        self.assertGreater(self.peaks()['since_usec'], since)
+
+
+class Calls(VerbTest):
+    def calls(self):
+        return {c['call']: c for c in self.json('stats')['calls']}
+
+    def test_each_request_is_counted_once(self):
+        for _ in range(3):
+            self.json('roots')
+        self.calls()
+        before, after = self.calls(), self.calls()
+        self.assertEqual(before['roots']['count'], 3)
+        # A connection says hello, and asks for statistics; these are not answered when they are summed up.
+        self.assertEqual(after['stats']['count'], before['stats']['count'] + 1)
+        self.assertEqual(after['hello']['count'], before['hello']['count'] + 1)
+        for call in after.values():
+            self.assertEqual(sum(c['count'] for c in call['counts']), call['count'])
+            self.assertLessEqual(call['longest_usec'], call['total_usec'])
+            bounds = [c['below_usec'] for c in call['counts']]
+            self.assertEqual(bounds, [16 * 4**i for i in range(10)] + [None])
+            most = max(i for i, c in enumerate(call['counts']) if c['count'])
+            self.assertLess(call['longest_usec'], bounds[most] or float('inf'))
+
+    def test_metrics_are_a_histogram(self):
+        self.json('roots')
+        text = self.text('metrics')
+        buckets = re.findall(r'^tslab_request_duration_seconds_bucket\{pool="default",request="roots",le="(\S+)"\} (\d+)$',
+                             text, re.MULTILINE)
+        self.assertEqual(buckets[-1], ('+Inf', '1'))
+        self.assertEqual([float(b) for b, _ in buckets[:3]], [16e-6, 64e-6, 256e-6])
+        numbers = [int(n) for _, n in buckets]
+        self.assertEqual(numbers, sorted(numbers))
+        self.assertIn('tslab_request_duration_seconds_count{pool="default",request="roots"} 1\n', text)
+        self.assertRegex(self.text('stats'), r'(?m)^roots +1 ')
+
+
+if __name__ == '__main__':
+    main()
