@@ -1,9 +1,13 @@
 """The Composer packages, installed without a network, in the frameworks that they are for: with the integration tests of
-the PSRs, Symfony's cache, Laravel's managers, and WordPress's calls beside its own object cache."""
+the PSRs, Symfony's cache, Laravel's managers, and WordPress's calls beside its own object cache.
+
+TSLAB_TEST_FULL: also by the tests that Symfony has for its adapters, from Debian's sources: those of ApcuAdapter by our
+functions of APCu, and those of all adapters by ours. They sleep for three minutes."""
 
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,10 +37,10 @@ modules = [f'-dextension={path}' for name in ('ctype', 'dom', 'fileinfo', 'iconv
            if os.path.exists(path := os.path.join(folder, f'{name}.so'))]
 
 
-def php(daemon, *command, environment=None, **more):
+def php(daemon, *command, environment=None, seconds=SECONDS * 2, **more):
     options = ['-n', *modules, *settings(daemon, **more)[1:]]
     done = subprocess.run([PHP, *options, *command], env={**daemon.environment, **(environment or {})},
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS * 2)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
     assert done.returncode == 0, (command, done.returncode, done.stdout)
     return done.stdout
 
@@ -71,6 +75,36 @@ def phpunit_suite(daemon, vendor, name):
     print(name, text.splitlines()[-1])
 
 
+def fetch_sources(work, package):
+    """Unpacks Debian's sources of an installed package. Returns their folder, or None where no server has them."""
+    lists = f'{work}/apt'
+    os.makedirs(f'{lists}/partial')
+    with open(f'{work}/sources.list', 'w') as sources:
+        for place in ('debian bookworm', 'debian-security bookworm-security'):
+            archive, suite = place.split()
+            sources.write(f'deb-src http://deb.debian.org/{archive} {suite} main\n')
+    options = [f'-oDir::Etc::sourcelist={work}/sources.list', '-oDir::Etc::sourceparts=-', f'-oDir::State::lists={lists}',
+               '-oAPT::Sandbox::User=root']
+    for command in ['update'], ['source', '--download-only', package]:
+        if subprocess.run(['apt-get', *options, *command], cwd=lists, stdout=subprocess.DEVNULL).returncode != 0:
+            return None
+    folder = f'{work}/{package}'
+    os.mkdir(folder)
+    [archive] = glob.glob(f'{lists}/{package}_*.orig.tar.*')
+    subprocess.run(['tar', '-xf', archive, '-C', folder, '--strip-components=1'], check=True)
+    return folder
+
+
+def symfony_own(daemon, vendor, folder):
+    tests = f'{folder}/src/Symfony/Component/Cache/Tests'
+    ini = {'tslab.apcu_compat': 1, 'apc.enabled': 1, 'apc.enable_cli': 1}
+    for place in ['--test-suffix', 'symfony-own.php', HERE], [f'{tests}/Adapter/ApcuAdapterTest.php']:
+        text = php(daemon, phpunit, '--bootstrap', f'{HERE}/bootstrap.php', '--do-not-cache-result', *place, seconds=SECONDS * 20,
+                   environment={'VENDOR': vendor, 'SYMFONY': tests}, **ini)
+        assert re.search(r'^OK', text, re.M), text
+        print('Symfony\'s own tests:', text.splitlines()[-1] or text.splitlines()[-2])
+
+
 left_out = []
 with tempfile.TemporaryDirectory() as work, pool() as daemon:
     vendor = install(daemon, work)
@@ -90,5 +124,11 @@ with tempfile.TemporaryDirectory() as work, pool() as daemon:
             r'''many: "array (\n  'kept' => \n  array (\n    'for' => 'later',\n  ),\n  'none' => false,\n)"'''], again
     else:
         left_out.append('WordPress')
+    if os.environ.get('TSLAB_TEST_FULL') and SUITES['SymfonyTest'] not in left_out:
+        sources = fetch_sources(work, 'symfony') if shutil.which('apt-get') else None
+        if sources:
+            symfony_own(daemon, vendor, sources)
+        else:
+            print('left out: no server has the sources of Symfony')
 if left_out:
     print('left out, as Debian\'s packages of them are not installed:', *left_out)

@@ -7,3 +7,11 @@ foreach (['Cache/IntegrationTests', 'Symfony/Component/Cache', 'Illuminate/Cache
                 require_once "/usr/share/php/$name/autoload.php";
         }
 }
+// Tests of Symfony itself.
+spl_autoload_register(function (string $class) {
+        $prefix = 'Symfony\\Component\\Cache\\Tests\\';
+        $file = ($_SERVER['SYMFONY'] ?? '') . '/' . str_replace('\\', '/', substr($class, strlen($prefix))) . '.php';
+        if (str_starts_with($class, $prefix) && is_file($file)) {
+                require $file;
+        }
+});
