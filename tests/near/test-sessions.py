@@ -30,7 +30,7 @@ MARKS = itertools.count()
 STEPS = 100 if side.FULL else 25
 TIMEOUT = 3         # seconds, of the engine's client
 # As docs/near-cache.md has it, for programs.
-ACL = ['+get', '+pttl', '+set', '+pexpire', '+del', '+eval']
+ACL = ['+get', '+pttl', '+set', '+sadd', '+smembers', '+srem', '+pexpire', '+del', '+eval']
 KEYS = ['session:*', '{session:*']
 ACL_CLUSTER = ['+cluster|slots', '+command', '+info']
 
@@ -188,6 +188,11 @@ class Values(Fixture):
         store.lifetime = 5000
         self.assertTrue(store.touch('a'))
         self.assertEqual(store.get('a'), b'2')
+        store.assign('a', 'ann')
+        store.set('b', b'1')
+        store.assign('b', 'ann')
+        self.assertEqual(self.store.sessions_of('ann'), [b'a', b'b'])
+        self.assertEqual((store.end_sessions('ann', but='a'), store.sessions_of('ann')), (1, [b'a']))
         self.assertTrue(store.delete('a'))
 
 

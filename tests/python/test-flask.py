@@ -3,10 +3,12 @@
     test-flask.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import concurrent.futures
 import contextlib
 import os
 import subprocess
 import sys
+import time
 import unittest
 import unittest.mock
 
@@ -59,6 +61,24 @@ def make_app(interface=None, **config):
     @app.post('/login')
     def log_in():
         app.session_interface.regenerate(flask.session)
+        return {}
+
+    @app.post('/login/<user>')
+    def log_in_as(user):
+        flask.session['user'] = user
+        app.session_interface.regenerate(flask.session, user)
+        return {}
+
+    @app.post('/other/<int:value>')
+    def set_other(value):
+        flask.session['other'] = value
+        return {}
+
+    @app.post('/add')
+    def add():
+        n = flask.session.get('n', 0)
+        time.sleep(0.001)       # others may run
+        flask.session['n'] = n + 1
         return {}
 
     @app.post('/beside/<path:other>')
@@ -203,6 +223,59 @@ class Sessions(unittest.TestCase):
                 self.assertEqual(self.client.post(f'/beside/{other}').status_code, 200)
             self.assertEqual(self.length(), length)
         self.assertEqual(len(self.store), 0)
+
+    def test_requests_that_merge(self):
+        """The second time, the outer request sets the value that was there, which is no change."""
+        self.app.session_interface = tslab.flask.SessionInterface(lambda: self.store, conflict='merge')
+        self.client.post('/set/100')
+        for other, expected in ('other/7', {'value': 'x' * 10, 'other': 7}), ('set/200', {'value': 'x' * 200, 'other': 7}):
+            self.assertEqual(self.client.post(f'/beside/{other}').status_code, 200)
+            value, = self.store.map.values()
+            self.assertEqual(self.app.session_interface.serializer.loads(value.decode()), expected)
+        with self.assertLogs(self.app.logger, 'ERROR'):     # a logout counts
+            self.client.post('/beside/clear')
+        self.assertEqual((self.length(), len(self.store)), (0, 0))
+        self.assertEqual(self.client.post('/twice/other/9').status_code, 200)
+
+    def test_requests_that_wait_for_each_other(self):
+        """Each adds to the session. Without the lock, most of these changes are lost."""
+        self.app.session_interface = tslab.flask.SessionInterface(lambda: self.store, conflict='lock')
+        self.client.post('/set/100')
+        id_ = next(iter(self.store.map)).decode()
+
+        def add():
+            client = self.app.test_client(use_cookies=False)
+            for _ in range(20):
+                self.assertEqual(client.post('/add', headers={'Cookie': f'session={id_}'}).status_code, 200)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(add) for _ in range(4)]:
+                done.result()
+        value, = self.store.map.values()
+        self.assertEqual(self.app.session_interface.serializer.loads(value.decode())['n'], 80)
+        self.assertFalse(self.store.lock(id_).locked())
+
+    def test_a_lock_that_is_not_given_back(self):
+        """The request goes on, and says so."""
+        self.app.session_interface = tslab.flask.SessionInterface(lambda: self.store, conflict='lock', lock_seconds=0.1)
+        self.client.post('/set/100')
+        id_, = self.store.map
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            threads.submit(self.store.lock(id_, 1000).acquire).result()
+        with self.assertLogs(self.app.logger, 'ERROR') as logs:
+            self.assertEqual(self.length(), 100)
+        self.assertIn('is locked', logs.output[0])
+
+    def test_sessions_of_a_user(self):
+        clients = [self.app.test_client() for _ in range(3)]
+        for client in clients:
+            client.post('/login/ann')
+            client.post('/set/7')
+        self.assertEqual(len(self.store.sessions_of('ann')), 3)
+        clients[0].post('/login/ann')       # another id, of the same user
+        self.assertEqual(len(self.store.sessions_of('ann')), 3)
+        self.assertEqual(self.store.end_sessions('ann'), 3)
+        self.assertEqual([client.get('/length').text for client in clients], ['0'] * 3)
 
     def test_a_new_id_beside_a_logout(self):
         """The session that was ended does not live on by its new id; nor does one become two."""

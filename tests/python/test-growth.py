@@ -233,6 +233,13 @@ class Growth(unittest.TestCase):
         self.repeat('replace another', lambda: ignore(tslab.ChangedError, s.replace, 'a', 0, b'4'))
         self.repeat('delete', lambda: (s.set('b', b'1'), s.delete('b')))
         self.repeat('others', lambda: ('a' in s, len(s), s.pool, s.map, s.size_max))
+        self.repeat('assign', lambda: (s.set('b', b'1'), s.assign('b', 'ann'), s.sessions_of('ann'), s.end_sessions('ann')), N_SLOW)
+
+        def lock():
+            with s.lock('a'):
+                pass
+
+        self.repeat('lock', lock)
         self.repeat('too large', lambda: ignore(tslab.TooLargeError, s.set, 'a', bytes(2 << 20)))
 
     @staticmethod

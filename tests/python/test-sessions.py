@@ -89,6 +89,62 @@ class Values(unittest.TestCase):
         self.assertEqual(self.store.map.ttl(b'a'), float('inf'))
 
 
+class Users(unittest.TestCase):
+    def setUp(self):
+        self.pool = tslab.create(size=16 << 20)
+        self.addCleanup(self.pool.close)
+        self.store = tslab.SessionStore(self.pool, lifetime=1000)
+
+    def log_in(self, user, *ids):
+        for id_ in ids:
+            self.store.set(id_, user.encode())
+            self.store.assign(id_, user)
+
+    def test_sessions_of_a_user(self):
+        self.log_in('ann', 'a', 'b', 'c', 'a')
+        self.log_in('bob', 'd')
+        self.assertEqual(self.store.sessions_of('ann'), [b'b', b'c', b'a'])
+        self.store.delete('c')
+        self.assertEqual(self.store.sessions_of(b'ann'), [b'b', b'a'])
+        self.assertEqual(self.store.end_sessions('ann', but='a'), 1)
+        self.assertEqual((self.store.get('b'), self.store.get('a')), (None, b'ann'))
+        self.assertEqual((self.store.end_sessions('ann'), self.store.end_sessions('ann')), (1, 0))
+        self.assertEqual((len(self.store), self.store.sessions_of('nobody'), self.store.sessions_of('bob')), (1, [], [b'd']))
+        self.assertEqual(len(tslab.Map(self.pool, 'sessions.users')), 1, 'a user without sessions takes no memory')
+
+    def test_no_session_is_missed(self):
+        """Workers log one user in at once."""
+        pids = []
+        for worker in range(8):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                try:
+                    self.log_in('ann', *(f'{worker} {i}' for i in range(20)))
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+        self.assertEqual([os.waitpid(pid, 0)[1] for pid in pids], [0] * 8)
+        self.assertEqual(len(self.store.sessions_of('ann')), 160)
+        self.assertEqual(self.store.end_sessions('ann'), 160)
+
+    def test_lock(self):
+        """Changes of several workers, none of which is lost."""
+        self.store.set('n', b'0')
+        pids = []
+        for _ in range(4):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                try:
+                    for _ in range(25):
+                        with self.store.lock('n'):
+                            self.store.set('n', b'%d' % (int(self.store.get('n')) + 1))
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+        self.assertEqual([os.waitpid(pid, 0)[1] for pid in pids], [0] * 4)
+        self.assertEqual((self.store.get('n'), len(self.store)), (b'100', 1))
+
+
 class Expiry(unittest.TestCase):
     """Lifetimes of tenths of a second, which may be over at any moment where this process has to wait for others."""
 

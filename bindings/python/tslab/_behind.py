@@ -277,6 +277,29 @@ class Behind:
             self._store._log_seldom('touch', 'a session\'s lifetime could not be prolonged: %s', e)
             return copies.last(session) is not None
 
+    # The sessions of a user are a set. Its key is none of a session, whose ids are not that long; it is not copied.
+
+    def _user(self, user: bytes) -> bytes:
+        return b'{' + self._prefix + b'user:' + user + b'}:sessions'
+
+    def _ask_set(self, call: Callable[[], Any]) -> Any:
+        try:
+            return self._copies.patience.ask(call)
+        except Exception as e:      # noqa: BLE001
+            raise self._error(e) from e
+
+    def assign(self, user: bytes, session: bytes) -> None:
+        name = self._user(user)
+        self._ask_set(lambda: self.engine.sadd(name, session))
+        self._ask_set(lambda: self.engine.pexpire(name, TTL_MAX * 1000))
+
+    def assigned(self, user: bytes) -> List[bytes]:
+        return sorted(self._ask_set(lambda: self.engine.smembers(self._user(user))))
+
+    def unassign(self, user: bytes, sessions: List[bytes]) -> None:
+        if sessions:
+            self._ask_set(lambda: self.engine.srem(self._user(user), *sessions))
+
     def delete(self, of: Map, session: bytes) -> bool:
         """Where the engine is away, the session has ended at least here; and so it has where this worker is killed."""
         self._drop(session, _Copies.forget)

@@ -28,12 +28,14 @@ from flask.sessions import SecureCookieSession, SessionMixin
 from flask.sessions import SessionInterface as FlaskSessionInterface
 
 from tslab.errors import ChangedError, Error, is_damaged
-from tslab.sessions import SessionStore
+from tslab.lock import Lock
+from tslab.sessions import SessionStore, merged
 
 if TYPE_CHECKING:
     from tslab.cachelib import Cache
 
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
+_TRIES_MAX = 20
 
 
 def cache(app: Flask, config: Dict[str, Any], args: List[Any], options: Dict[str, Any]) -> Cache:
@@ -55,15 +57,23 @@ class Session(SecureCookieSession):
         self.version = 0                            # the version of the value that it was read from; 0: none
         self.saved: Optional[bytes] = None          # the value that it was last saved as
         self.former_id: Optional[str] = None        # to be deleted once the session is saved with its new one
+        self.read: bytes = b'{}'                    # the value that it was read from
+        self.user: Optional[str] = None             # to be assigned to once it is saved
+        self.lock: Optional[Lock] = None
 
 
 class SessionInterface(FlaskSessionInterface):
-    """`make_store` is called once in each process."""
+    """`make_store` is called once in each process. `conflict` says what becomes of two requests that change a session at once:
+    'fail' (the second one's change is lost, and that is logged), 'merge' (each key is as the request left it that changed this
+    key; a logout counts in any case), or 'lock' (requests of one session on this host wait for each other, for `lock_seconds`
+    at most; after that they fail as above)."""
 
     serializer = TaggedJSONSerializer()
 
-    def __init__(self, make_store: Callable[[], SessionStore]) -> None:
-        self._make_store = make_store
+    def __init__(self, make_store: Callable[[], SessionStore], *, conflict: str = 'fail', lock_seconds: float = 30) -> None:
+        if conflict not in ('fail', 'merge', 'lock'):
+            raise ValueError(f'conflict is "fail", "merge" or "lock", not {conflict!r}')
+        self._make_store, self._conflict, self._lock_seconds = make_store, conflict, lock_seconds
         self._store: Optional[SessionStore] = None
         self._pid = 0
 
@@ -76,6 +86,23 @@ class SessionInterface(FlaskSessionInterface):
 
     def open_session(self, app: Flask, request: Request) -> Session:
         id = request.cookies.get(self.get_cookie_name(app), '')    # noqa: A001
+        lock = self._lock(app, id) if self._conflict == 'lock' and _ID.fullmatch(id) else None
+        session = self._read(app, id)
+        session.lock = lock
+        return session
+
+    def _lock(self, app: Flask, id: str) -> Optional[Lock]:     # noqa: A002
+        try:
+            lock = self.store.lock(id, self._lock_seconds)
+            if lock.acquire(timeout=self._lock_seconds):
+                return lock
+            app.logger.error('a session is locked by another request for more than %g s, and is read all the same',
+                             self._lock_seconds)
+        except Error as e:
+            app.logger.error('a session cannot be locked, and is read all the same: %s', e)
+        return None
+
+    def _read(self, app: Flask, id: str) -> Session:            # noqa: A002
         try:
             found = self.store.get_version(id) if _ID.fullmatch(id) else None
         except Error as e:
@@ -88,7 +115,7 @@ class SessionInterface(FlaskSessionInterface):
         data, version = found
         try:
             session = Session(self.serializer.loads(data.decode()), id)
-            session.version = version
+            session.version, session.read = version, data
             return session
         except Exception:   # noqa: BLE001 (another program can put any bytes there, and any JSON)
             app.logger.error('a session cannot be read, and begins anew: its %d bytes are not those of one', len(data))
@@ -96,6 +123,13 @@ class SessionInterface(FlaskSessionInterface):
 
     def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
         assert isinstance(session, Session)
+        try:
+            self._save_or_end(app, session, response)
+        finally:
+            if session.lock:
+                session.lock.release()
+
+    def _save_or_end(self, app: Flask, session: Session, response: Response) -> None:
         if session.accessed:
             response.vary.add('Cookie')
         if not session.available:
@@ -112,11 +146,13 @@ class SessionInterface(FlaskSessionInterface):
                                 expires=self.get_expiration_time(app, session), **self._cookie(app))
             response.vary.add('Cookie')
 
-    def regenerate(self, session: SessionMixin) -> None:
+    def regenerate(self, session: SessionMixin, user: Optional[str] = None) -> None:
         """Gives a session another id, as is right when a user logs in: the old id is then of no use to somebody who
         knew it. This is done when the request ends. If it fails, the old session is there as it was. If another request
-        has ended the session meanwhile, or given it another id, the new id is not kept."""
+        has ended the session meanwhile, or given it another id, the new id is not kept. With a `user` it is that user's
+        session then: see SessionStore.assign()."""
         assert isinstance(session, Session)
+        session.user = user or session.user
         session.former_id = session.id or session.former_id
         session.id, session.version, session.saved, session.modified = None, 0, None, True
 
@@ -127,8 +163,9 @@ class SessionInterface(FlaskSessionInterface):
             lifetime = self.store.lifetime_of(app.permanent_session_lifetime) if session.permanent else None
             if not session.modified:
                 return self.store.touch(id, lifetime)
-            data = self.serializer.dumps(dict(session)).encode()
-            self.store.replace(id, self._version(session), data, lifetime)
+            data = session.read = self._replace(id, session, lifetime)
+            if session.user is not None:
+                self.store.assign(id, session.user)
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False
@@ -138,6 +175,23 @@ class SessionInterface(FlaskSessionInterface):
             self._delete(app, id)
             return False
         return True
+
+    def _replace(self, id: str, session: Session, lifetime: Optional[float]) -> bytes:       # noqa: A002
+        for _ in range(_TRIES_MAX):
+            data = self.serializer.dumps(dict(session)).encode()
+            try:
+                self.store.replace(id, self._version(session), data, lifetime)
+                return data
+            except ChangedError:
+                found = self.store.get_version(id) if self._conflict == 'merge' else None
+                if found is None:           # also where it was ended
+                    raise
+                theirs = merged(self.serializer.loads(session.read.decode()), session, self.serializer.loads(found[0].decode()))
+                session.clear()
+                session.update(theirs)
+                session.read, session.version = found
+                session.saved = None
+        raise ChangedError(errno.EAGAIN, 'the session was changed again and again')
 
     def _version(self, session: Session) -> int:
         """The version that a change of the session replaces: that which it was read from, or was saved as since."""

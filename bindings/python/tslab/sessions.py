@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import math
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from tslab._behind import Behind, version_of
 from tslab._bytes import Key, copied, encoded, raw
 from tslab._store import Store
-from tslab.errors import Error, TooLargeError
-from tslab.map import TTL_MAX, Lifetime, Map, seconds, ttl_ms
+from tslab.cache import Cache
+from tslab.errors import ChangedError, Error, TooLargeError
+from tslab.lock import Lock
+from tslab.map import CLAIM_SECONDS, TTL_MAX, Lifetime, Map, seconds, ttl_ms
+from tslab.near import _packed, _unpacked
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _Result = TypeVar('_Result')
@@ -31,6 +34,10 @@ def merged(base: Mapping[Any, Any], mine: Mapping[Any, Any], theirs: Mapping[Any
     absent = object()
     changed = {key: mine.get(key, absent) for key in {**base, **mine} if mine.get(key, absent) != base.get(key, absent)}
     return {key: value for key, value in {**theirs, **changed}.items() if value is not absent}
+
+
+def _ids(data: Optional[bytes]) -> List[bytes]:
+    return _unpacked(data or b'')
 
 
 class SessionStore(Store):
@@ -71,6 +78,13 @@ class SessionStore(Store):
     the session, for as long as its lifetime lasts, and the engine is asked once a second. Give the client a
     `socket_timeout`: without one, calls wait for a host that is gone as long as the kernel does. Such a store is pickled
     with its client, if that can be: a redis.Redis cannot.
+
+    A program that gives its sessions to users can list them, and end them all, as after a change of the password:
+
+        store.assign(session_id, 'ann')             # at the login, once the session is set
+        store.end_sessions('ann', but=session_id)
+
+    `with store.lock(session_id):` keeps others out that lock it, too; replace() is for those that do not wait.
     """
 
     _contents = 'sessions'
@@ -81,9 +95,10 @@ class SessionStore(Store):
         self._chosen = None if lifetime is None else _lifetime(lifetime)
         self.lifetime = _LIFETIME if self._chosen is None else self._chosen
         self._behind = None if behind is None else Behind(self, behind, prefix=prefix, near=near, while_away=while_away)
+        self._beside: Dict[str, Cache] = {}
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**super().__getstate__(), '_behind': self._behind and self._behind.options()}
+        return {**super().__getstate__(), '_beside': {}, '_behind': self._behind and self._behind.options()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -157,6 +172,60 @@ class SessionStore(Store):
         if self._behind:
             return self._use(self._behind.delete, encoded(session))
         return self._use(Map.delete, encoded(session))
+
+    def _map_beside(self, what: str) -> Cache:
+        """A map of its own, which is made when it is first needed."""
+        if what not in self._beside:
+            self._beside[what] = Cache(self.pool, f'{self.name}.{what}')
+        return self._beside[what]
+
+    def lock(self, session: Key, ttl: Lifetime = CLAIM_SECONDS) -> Lock:
+        """A lock of this host's processes for a session, be it there or not: see tslab.lock.Lock."""
+        return self._map_beside('locks').lock(session, ttl)
+
+    # The sessions of a user are a list of ids, which may name sessions that have ended.
+
+    def assign(self, session: Key, user: Key) -> None:
+        """Says whose session it is, once it is set. That holds for 49 days after the last call for this user. A session that
+        gets another id is assigned anew."""
+        key, id_ = encoded(user), encoded(session)
+        if self._behind:
+            self._behind.assign(key, id_)
+        else:
+            self._change_ids(key, lambda ids: [*(i for i in ids if i != id_ and i in self), id_])
+
+    def sessions_of(self, user: Key) -> List[bytes]:
+        """The ids of a user's sessions that are there; the one that was assigned last comes last, where no engine has them."""
+        key = encoded(user)
+        ids = self._behind.assigned(key) if self._behind else _ids(self._map_beside('users').get(key))
+        return [id_ for id_ in ids if id_ in self]
+
+    def end_sessions(self, user: Key, but: Optional[Key] = None) -> int:
+        """Deletes the sessions of a user, but for one, as that of the request. Returns how many there were. A session that is
+        assigned meanwhile may stay."""
+        kept = None if but is None else encoded(but)
+        ended = [id_ for id_ in self.sessions_of(user) if id_ != kept]
+        n = sum(self.delete(id_) for id_ in ended)
+        if self._behind:
+            self._behind.unassign(encoded(user), ended)
+        else:
+            self._change_ids(encoded(user), lambda ids: [i for i in ids if i not in ended and i in self])
+        return n
+
+    def _change_ids(self, user: bytes, change: Callable[[List[bytes]], List[bytes]]) -> None:
+        users = self._map_beside('users')
+        while True:
+            found = users._use(Map.get_version, user)
+            data, version = found or (b'', 0)
+            ids = change(_ids(data))
+            try:
+                if ids:
+                    users._write(Map.replace, user, version, _packed(ids), EPOCH_CURRENT, TTL_MAX)
+                elif found:
+                    users._use(Map.delete, user, version)
+                return
+            except ChangedError:
+                pass
 
     def __len__(self) -> int:
         """How many there are. Walks through all of them. TypeError where an engine has them."""
