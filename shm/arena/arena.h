@@ -48,7 +48,8 @@ typedef struct ShmArena {
         int fd;
         int wake_fd; /* eventfd that wakes the daemon; -1: none */
         bool read_only;
-        int64_t (*find_allowance)(void); /* slabs that may be committed now; NULL: a daemon publishes how many */
+        int64_t (*find_allowance)(
+                void); /* slabs that may be committed now; NULL: a daemon publishes how many */
         bool populate; /* commits also map the new pages in this process: of the daemon, or of a private pool */
 } ShmArena;
 

@@ -2,7 +2,7 @@
 /*
  * A server of Redis or Valkey, for a request.
  */
-#include "../php_tslab.h"
+#include "php_tslab.h"
 
 #include <Zend/zend_smart_str.h>
 
