@@ -3,9 +3,10 @@
 
         faults.py ROOT [words of a fault's name]
 
-Each fault is a replacement in a copy of one source; the file named has the case that sees it (FILE/CASE: this case alone is
-run; unit-NAME: the unit test; meson:NAME/FUNCTION: a test as meson builds it, of which this function, or case of the
-model, must fail). When a replacement no longer applies, the code has changed: write it anew.
+Each fault is a replacement in a copy of one source, in which white space and comments do not count; the file named has
+the case that sees it (FILE/CASE: this case alone is run; unit-NAME: the unit test; meson:NAME/FUNCTION: a test as meson
+builds it, of which this function, or case of the model, must fail). When a replacement no longer applies, the code has
+changed: write it anew.
 """
 
 import concurrent.futures
@@ -21,6 +22,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'mutate'))
 import farm  # noqa: E402
+import plant  # noqa: E402
 
 # The name, the file with the case, source, then pairs of old and new text.
 FAULTS = [
@@ -1902,9 +1904,9 @@ class Changed(Exception):
 def replaced(root, source, texts):
     text = (root / source).read_text()
     for old, new in zip(texts[::2], texts[1::2]):
-        if old not in text:
+        text = plant.replace(text, old, new)
+        if text is None:
             raise Changed(f'{source} no longer has it')
-        text = text.replace(old, new, 1)
     return text
 
 

@@ -17,6 +17,10 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / 'tests/mutate'))
+
+import plant  # noqa: E402
+
 SECONDS = 120
 TRIES = 3       # a race may go well
 
@@ -83,10 +87,11 @@ def compile_faulty(build, folder, source, texts):
     """A tslab-near with that change."""
     sound = (ROOT / 'near' / source).read_text()
     old, new = texts
-    if sound.count(old) != 1:
+    faulty = plant.replace(sound, old, new)
+    if faulty is None:
         return None
     copy, thing, program = folder / source, folder / 'faulty.o', folder / 'tslab-near'
-    copy.write_text(sound.replace(old, new))
+    copy.write_text(faulty)
     for entry in json.loads((build / 'compile_commands.json').read_text()):
         if entry['file'].endswith('near/' + source) and 'tslab-near.p' in entry['output']:
             words = [str(copy) if word == entry['file'] else str(thing) if word == entry['output'] else word
