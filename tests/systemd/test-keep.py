@@ -54,14 +54,35 @@ expect(value() == 'cart' and ctl_json(POOL, 'stats')['arena_id'] != arena, 'a re
 
 # An upgrade to another format, as the package's scripts make it: the old tslabctl writes, then the new daemon comes.
 arena = ctl_json(POOL, 'stats')['arena_id']
-script = pathlib.Path('/run/tslab-debian/tslab.prerm').read_text().replace('#DEBHELPER#', '')
-pathlib.Path('/run/prerm').write_text(script)
+for name in 'prerm', 'postinst':
+    script = pathlib.Path(f'/run/tslab-debian/tslab.{name}').read_text().replace('#DEBHELPER#', '')
+    pathlib.Path(f'/run/{name}').write_text(script)
 sh('sh', '/run/prerm', 'upgrade', '0.1.1')
 expect('' in suffixes(), f'written before the upgrade: {suffixes()}')
 change_format(show(POOL, 'MainPID'))
 sh('systemctl', 'restart', UNIT)
 expect(value() == 'cart' and ctl_json(POOL, 'stats')['arena_id'] != arena, 'another format keeps sessions')
 expect(suffixes() == ['.loaded'], f'loaded: {suffixes()}')
+
+# An upgrade after which the daemon goes on as it was, and one that is given up: the file is not loaded later.
+settings(POOL, 'TSLAB_SIZE=16M', f'TSLAB_KEEP={FILE}', 'TSLAB_RETAIN=4MB')
+for call in ('configure', '0.1.1'), ('abort-upgrade', '0.1.2'):
+    sh('sh', '/run/prerm', 'upgrade', '0.1.1')
+    expect('' in suffixes(), f'written: {suffixes()}')
+    sh('sh', '/run/postinst', *call)
+    expect('' not in suffixes() and '.old' in suffixes(), f'set aside by {call}: {suffixes()}')
+settings(POOL, 'TSLAB_SIZE=16M', f'TSLAB_KEEP={FILE}')
+
+# A removal says whether the file was written.
+for mode, lost in ('500', True), ('700', False):
+    ctl(POOL, 'put', 'sessions', 'alice', 'cart')
+    sh('chmod', mode, FILE.parent)
+    code, text = sh('sh', '/run/prerm', 'remove', check=False)
+    expect(code == 0 and ('are lost' in text) == lost, f'a removal, mode {mode}: {code} {text}')
+    sh('chmod', '700', FILE.parent)
+    start(POOL)
+    if lost:
+        sh(CLIENT, 'map', POOL)
 
 # A file that is damaged costs neither the start nor the file.
 sh('systemctl', 'stop', UNIT)
