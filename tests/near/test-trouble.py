@@ -113,10 +113,14 @@ class Resetting(Fake):
 
     def __init__(self):
         self.come, self.go, self.gone = (threading.Semaphore(0) for _ in range(3))
+        self.n_connections = 0
         super().__init__()
 
     def talk(self, connection):
         with connection:
+            self.n_connections += 1
+            if self.n_connections == 1:         # the next write of the client is on its next connection then
+                connection.recv(1, socket.MSG_PEEK)
             self.come.release()
             self.go.acquire()
             connection.sendall(b'-ERR max number of clients reached\r\n')
