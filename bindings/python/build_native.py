@@ -1,13 +1,28 @@
-"""tslab._native, by which the package calls libtslab. setup.py builds it with the library that is installed, or that
-CFLAGS and LDFLAGS name; `build_native.py FILE` writes its C source."""
+"""tslab._native, by which the package calls libtslab. setup.py builds it with the library that CFLAGS and LDFLAGS name, or
+else pkg-config; `build_native.py FILE` writes its C source."""
 
 import os
+import shutil
+import subprocess
 import sys
 
 from cffi import FFI
 
-# setup.py puts libraries beside the module. An RPATH, unlike a RUNPATH, is also where the libraries of these are found.
-BESIDE = ['-Wl,-rpath,$ORIGIN', '-Wl,--disable-new-dtags'] if os.environ.get('TSLAB_LIBRARY') else []
+
+def link_options():
+    """For set_source(), as setup.py needs them."""
+    library = os.environ.get('TSLAB_LIBRARY')
+    if library:
+        # setup.py puts it beside the module. An RPATH, unlike a RUNPATH, is also where the libraries of these are found.
+        return {'extra_link_args': [library, '-Wl,-rpath,$ORIGIN', '-Wl,--disable-new-dtags']}
+    if __name__ == '__main__' or not shutil.which('pkg-config'):
+        return {'libraries': ['tslab']}
+    found = subprocess.run(['pkg-config', '--cflags', '--libs', 'tslab'], check=False, stdout=subprocess.PIPE, text=True).stdout.split()
+    # pkg-config names only folders in which neither the compiler nor the loader looks by itself.
+    folders = [word[2:] for word in found if word.startswith('-L')]
+    return {'libraries': ['tslab'], 'include_dirs': [word[2:] for word in found if word.startswith('-I')],
+            'library_dirs': folders, 'runtime_library_dirs': folders}
+
 
 builder = FFI()
 
@@ -347,7 +362,7 @@ static int claim_key(struct tslab_map *map, const void *key, size_t key_size, ui
         ret->mine = r == 0;
         return r;
 }
-''', libraries=['tslab'], extra_link_args=BESIDE)
+''', **link_options())
 
 if __name__ == '__main__':
     builder.emit_c_code(sys.argv[1])

@@ -12,7 +12,7 @@ need build wheel
 compile "$build" >&2
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-cp -r bindings/python "$copy/tslab" # pip leaves files beside the source
-library=$(realpath "$build")/libclient/libtslab.so.0
-TSLAB_LIBRARY=${whole:+$library} CFLAGS="-I$PWD/libclient" LDFLAGS="-L$(realpath "$build")/libclient" /usr/bin/python3 -m pip wheel --no-deps \
+cp -rL bindings/python "$copy/tslab" # pip leaves files beside the source
+library=$(realpath "$build")/libclient/libtslab-bundled.so.0
+TSLAB_LIBRARY=${whole:+$library} TSLAB_LICENSES=/usr/share/doc/libprotobuf-c-dev/copyright CFLAGS="-I$PWD/libclient" LDFLAGS="-L$(realpath "$build")/libclient" /usr/bin/python3 -m pip wheel --no-deps \
         --no-build-isolation --wheel-dir "$folder" "$copy/tslab"
