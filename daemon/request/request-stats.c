@@ -156,7 +156,7 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         map_infos_init(&parts->maps, &requests->pool->arena, counted);
         stats.maps = parts->maps.pointers;
         stats.n_maps = parts->maps.n;
-        stats.reserve_bytes = evictable_bytes(&parts->maps);
+        stats.evictable_bytes = evictable_bytes(&parts->maps);
         high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
         stats.peaks = &parts->high_water.info;
         stats.calls = parts->call_pointers;

@@ -47,7 +47,7 @@ static void find_size(AdviceNumber *ret, const Tslab__StatsReply *stats) {
         }
         ret->value = round_size(used + used / 4, MIB);
         /* Entries that maps may evict fill a larger pool, too, and go where anything else needs memory. */
-        if (ret->value > ret->current && ret->value - ret->current <= stats->reserve_bytes &&
+        if (ret->value > ret->current && ret->value - ret->current <= stats->evictable_bytes &&
             !has_failures(stats))
                 ret->value = ret->current;
         ret->unreserved_bytes = excess_over(ret->current, ret->value);

@@ -57,15 +57,15 @@ static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
 
 static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
         uint64_t used = stats_used_bytes(stats), slabs_bytes = stats->n_slabs * 4096;
-        uint64_t reserve = stats->reserve_bytes;
+        uint64_t evictable = stats->evictable_bytes;
 
-        if (slabs_bytes > 0 && used >= slabs_bytes - slabs_bytes / 10 + reserve)
+        if (slabs_bytes > 0 && used >= slabs_bytes - slabs_bytes / 10 + evictable)
                 add_hint(hints,
                          "nearly full: %s of %s are in use%s%s%s; close epochs, or start a larger pool",
                          format_bytes(FORMAT_BUFFER, used), format_bytes(FORMAT_BUFFER, slabs_bytes),
-                         reserve > 0 ? ", and only " : "",
-                         reserve > 0 ? format_bytes(FORMAT_BUFFER, reserve) : "",
-                         reserve > 0 ? " of that are entries that maps may evict" : "");
+                         evictable > 0 ? ", and only " : "",
+                         evictable > 0 ? format_bytes(FORMAT_BUFFER, evictable) : "",
+                         evictable > 0 ? " of that are entries that maps may evict" : "");
 }
 
 static uint64_t epoch_unused_bytes(const Tslab__EpochInfo *epoch) {

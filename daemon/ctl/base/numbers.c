@@ -30,7 +30,7 @@ static const Number pool_numbers[] = {
           .help = "Memory of the pool as the kernel counts it" },
         { POOL(live_bytes), .text = "live", .unit = NUMBER_BYTES,
           .help = "Live objects, by the sizes of their classes" },
-        { POOL(reserve_bytes), .text = "reserve", .unit = NUMBER_BYTES,
+        { POOL(evictable_bytes), .text = "evictable", .unit = NUMBER_BYTES,
           .help = "Entries that maps may evict, which go when anything else needs memory" },
         { POOL(live_objects), .text = "live objects", .help = "Live objects" },
         { POOL(cached_objects), .text = "cached objects",

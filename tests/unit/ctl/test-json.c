@@ -225,9 +225,9 @@ static void test_hints_find_each(void **state) {
         stats.committed_bytes = 950 * 4096;
         assert_true(has_hint(&stats, "3.7M of 3.9M are in use; close epochs"));
         /* Entries of maps that evict go by themselves. */
-        stats.reserve_bytes = 10 * 4096;
+        stats.evictable_bytes = 10 * 4096;
         assert_true(has_hint(&stats, "and only 40.0K of that are entries that maps may evict; close epochs"));
-        stats.reserve_bytes = 100 * 4096;
+        stats.evictable_bytes = 100 * 4096;
         assert_false(has_hint(&stats, "nearly full"));
         counters.failures = 1;
         stats.counters = &counters;
