@@ -16,7 +16,7 @@
  * Crash: repair frees objects that were made and not named. The next process that creates a map finds
  *   an epoch that was reserved and not named by its label.
  */
-#include "libclient/map.h"
+#include "libclient/map-open.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -26,17 +26,20 @@
 #include <time.h>
 
 #include "libclient/map-options.h"
+#include "libclient/map.h"
 #include "libclient/pool/enter.h"
 #include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/map/evict/evict.h"
+#include "shm/map/state/map-remove.h"
 #include "shm/map/state/options.h"
 #include "shm/owner/owner.h"
 
 #define MAPS_LABEL "maps"
 #define TRIES_MAX 1000 /* a millisecond each, where others do control work */
 
-static_assert(sizeof("map.") + TSLAB_MAP_NAME_MAX == SHM_ROOT_NAME_SIZE, "a map's name fits a root's");
+static_assert(sizeof(MAP_ROOT_PREFIX) + TSLAB_MAP_NAME_MAX == SHM_ROOT_NAME_SIZE,
+              "a map's name fits a root's");
 
 /*
  * Names an object, which is everyone's then, or frees it. -EAGAIN: the root is not `expected`.
@@ -163,29 +166,41 @@ static void map_configure(const ShmArena *arena, uint64_t handle, const struct t
                                     });
 }
 
-/*
- * The name may have belonged to another map, whose index was revoked or whose root was unset. That map's entries are in
- * the counts, and are dropped from them. If this thread dies before that, its record names the map, and the map is
- * counted anew.
- */
-static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
-        int i = shm_root_index(actor->arena, root);
-        const ShmTrie trie = {
-                .arena = actor->arena,
-                .root = expected,
-                .map = i >= 0 ? (uint32_t) i + 1 : 0,
-        };
-        ShmMapCensus census = {};
+static int name_map_anew(ShmActor *actor, const char *root, uint64_t handle, uint32_t i,
+                         const ShmRootProposal *proposal, uint64_t expected) {
+        const ShmTrie trie = { .arena = actor->arena, .root = handle, .map = i + 1 };
+        ShmMapCensus census;
         int r;
 
         shm_tally_begin(actor, &trie);
-        if (trie.map != 0)
-                shm_map_census_begin(actor->arena, trie.map - 1, &census);
-        r = name_object(actor, root, expected, handle);
-        if (r == 0 && trie.map != 0)
-                shm_map_census_drop(actor->arena, trie.map - 1, &census);
+        shm_map_census_begin(actor->arena, i, &census);
+        r = proposal ? shm_root_confirm(actor->arena, proposal)
+                     : shm_root_set(actor->arena, root, expected, handle);
+        if (r == 0)
+                shm_map_census_drop(actor->arena, i, &census);
         shm_tally_end(actor, &trie);
         return r;
+}
+
+/*
+ * The entry may have had another map, whose index was revoked, or that was removed. That map's entries are in the
+ * counts, and are dropped from them. If this thread dies before that, its record names the map, and the map is counted
+ * anew.
+ */
+static int name_map(ShmActor *actor, const char *root, uint64_t expected, uint64_t handle) {
+        int r = SHM_ROOT_E_WITHDRAWN, i = shm_root_index(actor->arena, root);
+        ShmRootProposal proposal;
+
+        if (expected != 0)
+                r = i < 0 ? -EAGAIN : name_map_anew(actor, root, handle, (uint32_t) i, NULL, expected);
+        for (uint32_t tries = 0; expected == 0 && tries < TRIES_MAX && r == SHM_ROOT_E_WITHDRAWN; tries++) {
+                r = shm_root_propose(actor->arena, root, handle, &proposal);
+                r = r ?: name_map_anew(actor, root, handle, proposal.i, &proposal, 0);
+        }
+        if (r)
+                (void) shm_object_free(actor, handle);
+        (void) shm_actor_unnote(actor, handle);
+        return r == SHM_ROOT_E_WITHDRAWN ? -EAGAIN : r;
 }
 
 static int map_create(struct tslab *pool, const char *root, uint64_t expected,
@@ -237,6 +252,14 @@ static int open_or_create(ShmTrie *trie, struct tslab *pool, const char *root,
         return r;
 }
 
+/* False: no map can have this name. */
+static bool root_of_name(const char *name, char *ret) {
+        if (!*name || !proto_text_is_clean(name, TSLAB_MAP_NAME_MAX))
+                return false;
+        snprintf(ret, SHM_ROOT_NAME_SIZE, MAP_ROOT_PREFIX "%s", name);
+        return true;
+}
+
 _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                             const struct tslab_map_options *options) {
         char root[SHM_ROOT_NAME_SIZE];
@@ -245,11 +268,8 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
         int r;
 
         r = map_options_load(&o, sizeof(o), options);
-        if (r || !map_options_are_sound(&o, &pool->arena))
+        if (r || !map_options_are_sound(&o, &pool->arena) || !root_of_name(name, root))
                 return -EINVAL;
-        if (!*name || !proto_text_is_clean(name, TSLAB_MAP_NAME_MAX))
-                return -EINVAL;
-        snprintf(root, sizeof(root), "map.%s", name);
 
         map = calloc(1, sizeof(*map));
         if (!map)
@@ -268,4 +288,28 @@ _public_ int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const ch
 _public_ struct tslab_map *tslab_map_close(struct tslab_map *map) {
         free(map);
         return NULL;
+}
+
+int map_remove(struct tslab *pool, const char *root, tslab_handle expected) {
+        ThreadState *thread;
+        int r;
+
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        r = shm_map_remove(&thread->actor, root, expected);
+        pool_leave(pool, thread);
+        if (r == 0 && pool_begin(pool) == 0) {
+                pool->host->sweep_maps(pool);
+                pool_end(pool);
+        }
+        return r;
+}
+
+_public_ int tslab_map_remove(struct tslab *pool, const char *name) {
+        char root[SHM_ROOT_NAME_SIZE];
+
+        if (!root_of_name(name, root))
+                return -EINVAL;
+        return pool->is_reader ? -EROFS : map_remove(pool, root, 0);
 }

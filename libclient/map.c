@@ -11,6 +11,7 @@
 #include "shm/map/entry/cell.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/entry/expiry.h"
+#include "shm/map/entry/tag.h"
 #include "shm/map/entry/take.h"
 
 /* Leaves looked at before a record that threads share is given to the next. */
@@ -125,7 +126,7 @@ static void tell_entry(const struct tslab_map *map, const ShmMapView *view, uint
                 return;
         if (view->is_over) {
                 info.ttl_left_ms = 0;
-        } else if (view->expires != 0) {
+        } else if (view->expires != 0 && view->expires != SHM_MAP_FOREVER) {
                 now_ms = shm_map_now_ms(&map->trie);
                 info.ttl_left_ms = view->expires > now_ms ? view->expires - now_ms : 0;
         }
@@ -279,13 +280,16 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
 int map_put_init(ShmMapPut *ret, const struct tslab_map_put_options *options) {
         struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
 
-        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_REPLACE)
+        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_REPLACE ||
+            o.n_tags > TSLAB_MAP_TAGS_MAX)
                 return -EINVAL;
         *ret = (ShmMapPut){
                 .mode = (ShmMapMode) o.mode,
                 .expected = o.version,
                 .epoch = o.epoch,
                 .ttl_ms = o.ttl_ms,
+                .tags = o.tags,
+                .n_tags = o.n_tags,
         };
         return 0;
 }
@@ -334,9 +338,9 @@ _public_ int tslab_map_delete(struct tslab_map *map, const void *key, size_t key
 /* Stale values must not keep a map, or the pool, full. In a daemon's pool the daemon deletes them soon. */
 static void ask_for_stale(const struct tslab_map *map, int r) {
         if (r == -ENOMEM)
-                shm_expiry_squeeze(&map->pool->arena, UINT64_MAX);
+                shm_expiry_squeeze(&map->pool->arena, 0);
         else if (map->trie.map != 0 && shm_map_options(&map->trie).stale_ms != 0)
-                shm_expiry_squeeze(&map->pool->arena, UINT64_C(1) << (map->trie.map - 1));
+                shm_expiry_squeeze(&map->pool->arena, map->trie.map);
 }
 
 bool map_make_room_slow(struct tslab_map *map, int r, HostRetry *retry) {
@@ -397,6 +401,38 @@ _public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_
         if (r)
                 return r;
         r = shm_map_touch(&thread->actor, &map->trie, &k, ttl_ms);
+        map_end_change(map, thread);
+        return r;
+}
+
+_public_ int tslab_map_tag(struct tslab_map *map, const void *tag, size_t tag_size, uint32_t epoch,
+                           tslab_handle *ret_tag) {
+        HostRetry retry = {};
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        do {
+                r = map_begin_change(map, &k, tag, tag_size, -E2BIG, &thread);
+                if (r)
+                        return r;
+                k = shm_map_tag_key(&k);
+                r = shm_map_tag(&thread->actor, &map->trie, &k, epoch, ret_tag);
+                map_end_change(map, thread);
+        } while (map_make_room(map, r, &retry));
+        return r;
+}
+
+_public_ int tslab_map_invalidate(struct tslab_map *map, const void *tag, size_t tag_size) {
+        ThreadState *thread;
+        ShmMapKey k;
+        int r;
+
+        r = map_begin_change(map, &k, tag, tag_size, -ENOENT, &thread);
+        if (r)
+                return r;
+        k = shm_map_tag_key(&k);
+        r = shm_map_invalidate(&thread->actor, &map->trie, &k);
         map_end_change(map, thread);
         return r;
 }
@@ -533,7 +569,9 @@ _public_ int tslab_map_statistics(struct tslab_map *map, struct tslab_map_statis
                 return -EIDRM;
         shm_map_totals(&map->pool->arena, map->trie.map - 1, &t);
         /* After the counts: they may be those of the next map of this name. */
-        if (pool_is_closed(map->pool) || !shm_object_live(&map->pool->arena, map->trie.root))
+        if (pool_is_closed(map->pool) ||
+            shm_root_of(&map->pool->arena, map->trie.map - 1) != map->trie.root ||
+            !shm_object_live(&map->pool->arena, map->trie.root))
                 return -EIDRM;
         s.entries = t.entries;
         s.bytes = t.bytes;

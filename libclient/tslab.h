@@ -368,13 +368,15 @@ int tslab_root_get(struct tslab *pool, const char *name, tslab_handle *ret_handl
 
 /*
  * Sets a named root to `handle` if it is `expected`; in both, 0 means that there is no such root. The handle
- * is stored and not checked, and does not keep its object alive. Any thread; works at once in a forked child;
- * never enters the daemon.
+ * is stored and not checked, and does not keep its object alive. A root that is set to 0 leaves room for another name.
+ * Any thread; works at once in a forked child; never enters the daemon. The root of a map, "map.NAME", can only be set
+ * to 0, which removes the map: see tslab_map_remove().
  *
  * -EAGAIN      it is not `expected`
- * -ENOSPC      64 names have been used; a name is used for good by its first set
- * -EINVAL      the name is empty or longer than 47 bytes
+ * -ENOSPC      255 names are in use
+ * -EINVAL      the name is empty or longer than 47 bytes, or it is a map's and `handle` is not 0
  * -EROFS       opened with TSLAB_READER
+ * and, where a map is removed, the errors of tslab_map_remove()
  */
 int tslab_root_set(struct tslab *pool, const char *name, tslab_handle expected, tslab_handle handle);
 

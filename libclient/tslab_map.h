@@ -128,6 +128,7 @@ struct tslab_map;
 
 enum tslab_map_size {
         TSLAB_MAP_KEY_MAX = 4096, /* no key is larger, whichever classes the pool has */
+        TSLAB_MAP_TAGS_MAX = 4, /* an entry has so many at most */
         TSLAB_MAP_NAME_MAX = 43, /* bytes of a name, which is UTF-8 without control characters */
 };
 
@@ -167,8 +168,8 @@ struct tslab_map_options {
 };
 
 /*
- * Opens the map of that name, and creates it where there is none. Takes one of the pool's 64 named
- * roots, "map.NAME", for good; the first map of a pool takes "tslab.maps" and an epoch besides. The caller
+ * Opens the map of that name, and creates it where there is none. A map takes one of the pool's 255 named
+ * roots, "map.NAME", until it is removed; the first map of a pool takes "tslab.maps" and an epoch besides. The caller
  * closes *ret with tslab_map_close(), before the pool. `options` may be NULL. Enters the daemon where an
  * epoch is to be reserved, and waits up to a second for other processes that do control work.
  *
@@ -177,7 +178,7 @@ struct tslab_map_options {
  * -ENOENT      there is none, and TSLAB_MAP_EXISTING is set or the pool was opened with TSLAB_READER
  * -EEXIST      there is one, and TSLAB_MAP_EXCLUSIVE is set
  * -EUCLEAN     the root of that name is no map; or the control or attach error of that name
- * -ENOSPC      64 named roots have been used; no epoch can be spared
+ * -ENOSPC      all 255 named roots are in use: remove maps, or unset roots; no epoch can be spared
  * -ENOMEM, -ENOBUFS, -ESHUTDOWN (the epoch of the maps was closed just now), the attach errors, and
  * the control errors of <tslab.h>, -EBUSY and -EPERM among them. Where operators alone may reserve epochs
  * (TSLAB_OPERATORS_ONLY), -EPERM for the first map, unless one of them has run "tslabctl epoch reserve maps".
@@ -205,6 +206,19 @@ enum tslab_map_set {
  */
 int tslab_map_set_options(struct tslab_map *map, const struct tslab_map_options *options, uint32_t set);
 
+/*
+ * Removes a map from the pool, with all its entries, for all programs. Its name is free for another map. For programs
+ * that have it open it is no more from then on: their calls return -EIDRM, threads that wait for its claims wake, and
+ * programs that want it open it again, which makes a new map. Its memory goes back soon: the daemon sees to that or, in
+ * a private pool, calls that change maps. tslab_root_set() does the same where it unsets a root "map.NAME".
+ *
+ * -EINVAL      as tslab_map_open()
+ * -ENOENT      there is no map of that name
+ * -EROFS       the pool was opened with TSLAB_READER
+ * and the attach errors
+ */
+int tslab_map_remove(struct tslab *pool, const char *name);
+
 /* Closes the map in this process and returns NULL; NULL-safe. The map itself stays in the pool. */
 struct tslab_map *tslab_map_close(struct tslab_map *map);
 
@@ -224,7 +238,7 @@ size_t tslab_map_size_max(struct tslab_map *map);
  *
  * -ENOENT      no such key
  * -EMSGSIZE    the value is larger than the buffer; tslab_map_find() tells its size
- * -EIDRM       the map is no more: its index was revoked
+ * -EIDRM       the map is no more: it was removed, or its index was revoked
  * -EUCLEAN     a stray write has damaged the entry
  */
 ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer,
@@ -366,8 +380,9 @@ struct tslab_map_put_options {
         uint32_t epoch;
         uint32_t ttl_ms; /* the entry's lifetime, or TSLAB_MAP_TTL_DEFAULT, TSLAB_MAP_TTL_NONE */
         uint32_t mode;
-        uint32_t reserved; /* 0 */
+        uint32_t n_tags; /* how many `tags` there are, TSLAB_MAP_TAGS_MAX at most */
         tslab_handle version; /* TSLAB_MAP_REPLACE: the version that is to be replaced; 0: none */
+        const tslab_handle *tags; /* from tslab_map_tag(); NULL: none */
 };
 
 /*
@@ -380,6 +395,45 @@ struct tslab_map_put_options {
  */
 int tslab_map_put_with(struct tslab_map *map, const void *key, size_t key_size, const void *value,
                        size_t value_size, const struct tslab_map_put_options *options);
+
+/*
+ * Tags: an entry is put with up to four tags, and one call makes all entries of a tag absent at once, in all processes,
+ * however many there are. A tag is any bytes, as a key is; the two do not meet.
+ *
+ *      struct tslab_map_put_options options = {
+ *              .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT, .tags = &tag, .n_tags = 1,
+ *      };
+ *
+ *      r = tslab_map_tag(pages, "product 17", 10, TSLAB_EPOCH_CURRENT, &tag);       (before the page is made)
+ *      make_page(page);
+ *      r = tslab_map_put_with(pages, url, url_size, page, page_size, &options);
+ *      ...
+ *      r = tslab_map_invalidate(pages, "product 17", 10);                             (the product was changed)
+ *
+ * tslab_map_tag() tells the tag as it is now, and makes it if it is absent. Ask before the value is computed: if the
+ * tag is invalidated after that, even before the put, the entry is absent from the first, and the put returns 0. So a
+ * value that was computed from data of before an invalidation is never found after it. The handle is good for puts
+ * within an hour; an entry that is put later may be absent.
+ *
+ * A tag is an entry of 32 bytes and its name, in the epoch that is named; tslab_map_statistics() counts it as one, and
+ * no walk meets it. It goes when its entries have ended. If it is evicted, or its epoch is revoked, its entries are
+ * absent from then on. Entries without tags pay nothing; with tags they take 8 bytes for each.
+ *
+ * -E2BIG       the tag is larger than the largest key
+ * and the errors of tslab_map_put()
+ */
+int tslab_map_tag(struct tslab_map *map, const void *tag, size_t tag_size, uint32_t epoch,
+                  tslab_handle *ret_tag);
+
+/*
+ * Invalidates a tag: when the call returns, all entries that have it are absent, stale values too, and so are those
+ * that are put later with a handle that tslab_map_tag() told before. Their memory goes back within some seconds, or
+ * when memory is wanted. If the process is killed in this call, the tag was invalidated or not.
+ *
+ * -ENOENT      no entry has the tag
+ * -EROFS, -EIDRM and the attach errors
+ */
+int tslab_map_invalidate(struct tslab_map *map, const void *tag, size_t tag_size);
 
 /*
  * Sets the values of n keys, each as tslab_map_put_with() does with these options, with its result in the item; the

@@ -40,7 +40,7 @@ var remedies = map[syscall.Errno]string{
 	syscall.EIDRM:           "the index of all maps was revoked: open the map anew",
 	syscall.ENOBUFS:         "too many objects are pending in this thread",
 	syscall.EPROTONOSUPPORT: "the pool is of another version or build: use one version, and restart after an upgrade",
-	syscall.ENOSPC:          "no room is left for it",
+	syscall.ENOSPC:          "the map is at its limit, or all 255 names of maps and roots are in use: remove maps",
 }
 
 func init() {

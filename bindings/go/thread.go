@@ -140,7 +140,7 @@ func (p *Pool) Root(name string) (Handle, error) {
 	return Handle(handle), nil
 }
 
-// SetRoot gives a name a handle if it had `expected`, 0 being none; ErrChanged otherwise. 64 names can be used.
+// SetRoot gives a name a handle if it had `expected`, 0 being none; ErrChanged otherwise. 255 names can be in use.
 func (p *Pool) SetRoot(name string, expected, handle Handle) error {
 	if p.isClosed() {
 		return ErrClosed

@@ -148,6 +148,17 @@ static const Verb verbs[] = {
                 .run = verb_maps_clear,
         },
         {
+                .name = "maps remove",
+                .operands = "MAP",
+                .summary = "Remove a map and all its entries",
+                .details = "Its name is free then. For programs that have it open it is no more, until they\n"
+                           "open it again. Asks first; --yes does not.",
+                .options = OPTION_POOL | OPTION_YES,
+                .n_args_min = 1,
+                .n_args_max = 1,
+                .run = verb_maps_remove,
+        },
+        {
                 .name = "maps",
                 .operands = "[MAP]",
                 .summary = "Show the maps: entries, memory, hits",

@@ -32,7 +32,7 @@ static void begin_count_walk(Counter *counter) {
         queue_move_all(&counter->served, &counter->waiting);
         counter->counted = false;
         shm_stats_begin(&counter->walk, &counter->requests->pool->arena, &counter->stats);
-        counter->walk.maps = map_info_mask(&counter->requests->pool->arena);
+        counter->walk.maps = map_info_set(&counter->requests->pool->arena);
 }
 
 static void answer_one_count(Counter *counter) {

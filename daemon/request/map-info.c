@@ -10,17 +10,18 @@
 
 #define ROOT_PREFIX "map."
 
-uint64_t map_info_mask(const ShmArena *arena) {
+ShmMapSet map_info_set(const ShmArena *arena) {
         char name[SHM_ROOT_NAME_SIZE];
-        uint64_t handle, mask = 0;
+        ShmMapSet set = {};
+        uint64_t handle;
 
         if (shm_root_get(arena, SHM_MAPS_ROOT, &handle) != 0)
-                return 0;
+                return set;
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
                 if (shm_root_at(arena, i, name, &handle) == 0 &&
                     !strncmp(name, ROOT_PREFIX, strlen(ROOT_PREFIX)))
-                        mask |= UINT64_C(1) << i;
-        return mask;
+                        shm_map_set_add(&set, i);
+        return set;
 }
 
 bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_trie) {
@@ -78,15 +79,15 @@ void map_infos_init(MapInfos *infos, ShmArena *arena, const ShmStats *stats) {
         ShmMapTotals totals;
         ShmTrie trie;
 
-        infos->n = 0;
-        for (uint64_t mask = map_info_mask(arena); mask != 0; mask &= mask - 1) {
-                uint32_t i = (uint32_t) __builtin_ctzll(mask);
+        ShmMapSet set = map_info_set(arena);
 
+        infos->n = 0;
+        for (uint32_t i = 0; (i = shm_map_set_next(&set, i)) < SHM_ROOTS_MAX; i++) {
                 if (!map_info_open(arena, i, name, &trie))
                         continue;
                 shm_map_counts(arena, i, &totals);
-                totals.hits = stats->map_hits[i];
-                totals.misses = stats->map_misses[i];
+                totals.hits = stats->map_gets[i].hits;
+                totals.misses = stats->map_gets[i].misses;
                 (void) map_infos_add(infos, &trie, name, &totals);
         }
 }

@@ -2,6 +2,7 @@
 /* The maps of a pool, as messages. */
 #include "proto/message.h"
 #include "proto/validate.h"
+#include "shm/arena/map-set.h"
 #include "shm/map/state/tally.h"
 #include "shm/stats/stats.h"
 
@@ -17,8 +18,8 @@ typedef struct MapInfos {
  * for a map whose index was revoked.
  */
 bool map_info_open(ShmArena *arena, uint32_t i, char *ret_name, ShmTrie *ret_trie);
-/* The roots that name maps, bit i for root i. Where there never was a map, one page of the table is read. */
-uint64_t map_info_mask(const ShmArena *arena);
+/* The roots that name maps. Where there never was a map, one page of the table is read. */
+ShmMapSet map_info_set(const ShmArena *arena);
 /* Adds a map, without index_bytes. */
 Tslab__MapInfo *map_infos_add(MapInfos *infos, const ShmTrie *trie, const char *name,
                               const ShmMapTotals *totals);

@@ -8,6 +8,7 @@
 #include "daemon/request/map-info.h"
 #include "proto/cgroup.h"
 #include "proto/deadline.h"
+#include "shm/arena/root.h"
 
 typedef struct StatsParts {
         EpochInfos epochs;
@@ -157,6 +158,7 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         stats.maps = parts->maps.pointers;
         stats.n_maps = parts->maps.n;
         stats.evictable_bytes = evictable_bytes(&parts->maps);
+        stats.roots = SHM_ROOTS_MAX - shm_root_n_free(&requests->pool->arena);
         high_water_info_init(&parts->high_water, requests->high_water, &pool->arena);
         stats.peaks = &parts->high_water.info;
         stats.calls = parts->call_pointers;

@@ -25,6 +25,7 @@
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "shm/arena/root.h"
+#include "shm/slab/slab.h"
 
 #define MAP_PREFIX "map."
 #define SILENT_USEC UINT64_C(10000000)
@@ -218,6 +219,10 @@ static int not_private(struct tslab *pool) {
         return -EOPNOTSUPP;
 }
 
+static void wake_for_sweep(struct tslab *pool) {
+        shm_wake(&pool->arena);
+}
+
 const Host host_daemon = {
         .join = daemon_join,
         .leave = daemon_leave,
@@ -237,6 +242,7 @@ const Host host_daemon = {
         .label = daemon_label,
         .close = daemon_close,
         .set_map = daemon_set_map,
+        .sweep_maps = wake_for_sweep,
         .reap = not_private,
         .control_owner = not_private,
 };

@@ -315,6 +315,13 @@ static int remove_dead(struct tslab *pool) {
         return n;
 }
 
+static void private_sweep_maps(struct tslab *pool) {
+        ShmActor control;
+
+        if (pool_attach(pool) == 0 && control_begin(pool, true, &control) == 0)
+                control_end_all(pool);
+}
+
 static int private_reap(struct tslab *pool) {
         ShmActor control;
         uint32_t n_dead;
@@ -379,6 +386,7 @@ const Host host_private = {
         .label = private_label,
         .close = private_close,
         .set_map = private_set_map,
+        .sweep_maps = private_sweep_maps,
         .reap = private_reap,
         .control_owner = private_control_owner,
 };

@@ -55,6 +55,8 @@ struct Host {
         /* -EIDRM: another map has its name by now, or none. */
         int (*set_map)(struct tslab *pool, ShmTrie *trie, const struct tslab_map_options *options,
                        uint32_t set);
+        /* A map was removed: frees its memory, or has it freed. */
+        void (*sweep_maps)(struct tslab *pool);
         int (*reap)(struct tslab *pool);
         int (*control_owner)(struct tslab *pool);
 };

@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* To be changed whenever the content of entries gets another meaning. 3: the head of a chain names up to 16 chunks. */
-#define SHM_ENTRY_FORMAT 4
+/* To be changed whenever the content of entries gets another meaning. 5: entries with tags. */
+#define SHM_ENTRY_FORMAT 5
 
 #define SHM_MAP_WAITS 16
 #define SHM_MAP_HANDS 32 /* SHM_CLASSES_MAX */
@@ -30,18 +30,28 @@ typedef struct ShmMapOptionSets {
 } ShmMapOptionSets;
 static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 
+/* A bit for each named root, of those that name maps. */
+typedef struct ShmMapSet {
+        uint64_t bits[4];
+} ShmMapSet;
+static_assert(sizeof(ShmMapSet) == 32, "arena format");
+
 /* Entries that expire. Times are milliseconds of the pool's clock (shm/clock/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {
         uint64_t first; /* no entry expires before; it may be too early, and during a pass too late */
         uint64_t unused[7];
         uint64_t look_again; /* options were changed: the next pass looks at all entries with an end */
-        uint64_t squeeze; /* a bit for each map that is full: the next pass deletes its stale values, too */
         uint64_t hand; /* the next slab of the pass under way; 0: none is */
         uint64_t begun; /* when this pass, or the last one, began */
-        uint64_t looking_again, squeezing; /* in this pass */
-        uint64_t squeezed, squeezed_ms; /* the maps of the last pass that squeezed any, and when it began */
+        uint64_t looking_again; /* in this pass */
+        ShmMapSet squeeze; /* maps that are full: the next pass deletes their stale values, too */
+        ShmMapSet squeezing; /* in this pass */
+        ShmMapSet squeezed; /* by the last pass that squeezed any, */
+        uint64_t squeezed_ms; /* and when it began */
+        uint64_t invalidated; /* a tag is no more: a pass that looks at all entries with an end is to come */
+        uint64_t unused_more[6];
 } ShmExpiry;
-static_assert(sizeof(ShmExpiry) == 128, "arena format");
+static_assert(sizeof(ShmExpiry) == 256, "arena format");
 
 /* Writers count these. Entries are the inserts, less the sum of the next three. */
 typedef enum ShmMapCount {
@@ -86,6 +96,12 @@ typedef struct ShmMapState {
         uint64_t roughly;
 } ShmMapState;
 static_assert(sizeof(ShmMapState) == 64 + 64 + 1024 + 64 && _SHM_MAP_COUNT_N <= 7, "arena format");
+
+/* In the record of a thread: its gets of one map. */
+typedef struct ShmMapGets {
+        uint64_t hits, misses;
+} ShmMapGets;
+static_assert(sizeof(ShmMapGets) == 16, "arena format");
 
 /*
  * In the record of a thread: changes that are not yet added to the map's state. They are of one map at a time, and stay

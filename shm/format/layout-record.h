@@ -112,10 +112,10 @@ typedef struct ShmRecord {
         uint64_t base_counters[SHM_COUNTERS_MAX]; /* the counters when the present owner took the record */
         uint64_t used[SHM_CACHES_MAX / 64]; /* a bit for each cache that was ever used; read no other */
         ShmNote notes[SHM_NOTES_MAX];
-        uint64_t map_hits[SHM_ROOTS_MAX]; /* sums over all owners, as `counters` */
-        uint64_t map_misses[SHM_ROOTS_MAX];
+        ShmMapGets
+                map_gets[SHM_ROOTS_MAX + 1]; /* sums over all owners, as `counters`; the last one is unused */
 } ShmRecord;
-static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 256 + 2048 + 2 * 512, "arena format");
+static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 256 + 2048 + 4096, "arena format");
 
 /*
  * The caches of a record stand in groups, each with up to SHM_CACHE_GROUP classes of each epoch. So if a thread uses

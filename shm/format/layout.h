@@ -29,7 +29,7 @@
 #define SHM_EPOCHS_MAX 64
 #define SHM_RECORDS_MAX 4096 /* with record 0, which is the daemon's */
 #define SHM_SLABS_MAX (UINT32_C(1) << 24)
-#define SHM_ROOTS_MAX 64
+#define SHM_ROOTS_MAX 255 /* with a map of each, all fit one message, and a byte has the index + 1 */
 #define SHM_ROOT_NAME_SIZE 48
 #define SHM_LABEL_SIZE 32
 #define SHM_NOTES_MAX 64
@@ -57,11 +57,16 @@ typedef struct ShmEpoch {
 } ShmEpoch;
 static_assert(sizeof(ShmEpoch) == 128, "arena format");
 
-/* A named root. `hash` is set once, by one compare-and-set: from then on the entry belongs to that name. */
+/* A named root: see shm/arena/root.c. */
 typedef struct ShmRoot {
-        uint64_t hash;
-        uint64_t handle;
-        uint8_t name[SHM_ROOT_NAME_SIZE]; /* for people; written after the hash */
+        union {
+                ShmPair word;
+                struct {
+                        uint64_t hash; /* the name's, with flags: see shm/arena/root.c; 0: never used */
+                        uint64_t handle; /* 0: the entry is free */
+                };
+        };
+        uint8_t name[SHM_ROOT_NAME_SIZE]; /* for people */
 } ShmRoot;
 static_assert(sizeof(ShmRoot) == 64, "arena format");
 
@@ -128,16 +133,16 @@ typedef struct ShmHeader {
         ShmHighWater high_water;
         uint64_t
                 n_miscounts; /* sum of `miscounts` of all maps: while it is 0 nobody looks at `maps` for them */
-        uint64_t evicting; /* a bit for each map that evicts; a hint, see shm/map/evict/evict-from.c */
+        ShmMapSet evicting; /* maps that evict; a hint, see shm/map/evict/evict-from.c */
         uint32_t polled; /* futex word of threads that wait for any claim: see shm/map/state/wait.c */
-        uint8_t unused_peaks[36];
+        uint8_t unused_peaks[12];
         ShmMapSweeps sweeps; /* private pools: the owner of control work goes on with them */
         ShmEpoch epochs[SHM_EPOCHS_MAX];
         ShmRoot roots[SHM_ROOTS_MAX];
         ShmMapState maps[SHM_ROOTS_MAX]; /* state of the map that the root with this index names */
 } ShmHeader;
-static_assert(sizeof(ShmHeader) ==
-                      320 + 24 * 64 + sizeof(ShmExpiry) + sizeof(ShmMapSweeps) + 64 * (128 + 64 + 1216),
+static_assert(sizeof(ShmHeader) == 320 + 24 * 64 + sizeof(ShmExpiry) + sizeof(ShmMapSweeps) + 64 * 128 +
+                                           SHM_ROOTS_MAX * (64 + 1216),
               "arena format");
 
 typedef enum ShmTotal {

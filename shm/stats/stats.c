@@ -16,6 +16,8 @@
  */
 #include "shm/stats/stats.h"
 
+#include "shm/arena/map-set.h"
+
 #include "shm/cache/requested.h"
 #include "shm/arena/client.h"
 #include "shm/epoch/epoch.h"
@@ -100,11 +102,11 @@ static void count_counter(uint64_t *total, ShmCounter counter, uint64_t n) {
 }
 
 static void count_gets(const ShmStatsWalk *c, const ShmRecord *r) {
-        for (uint64_t maps = c->maps; maps != 0; maps &= maps - 1) {
-                uint32_t i = (uint32_t) __builtin_ctzll(maps);
-
-                c->stats->map_hits[i] += shm_hint_load(&r->map_hits[i]);
-                c->stats->map_misses[i] += shm_hint_load(&r->map_misses[i]);
+        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+                if (!shm_map_set_has(&c->maps, i))
+                        continue;
+                c->stats->map_gets[i].hits += shm_hint_load(&r->map_gets[i].hits);
+                c->stats->map_gets[i].misses += shm_hint_load(&r->map_gets[i].misses);
         }
 }
 

@@ -27,7 +27,7 @@ typedef struct ShmStats {
                 requested[SHM_GRANULES_MAX]; /* requested sizes, sampled, by (size - 1) / SHM_CLASS_GRANULE */
         uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records, or largest values */
         uint64_t reclaimed_slabs;
-        uint64_t map_hits[SHM_ROOTS_MAX], map_misses[SHM_ROOTS_MAX]; /* by the index of the map's root */
+        ShmMapGets map_gets[SHM_ROOTS_MAX]; /* by the index of the map's root */
 } ShmStats;
 
 void shm_stats(const ShmArena *arena, ShmStats *ret);
@@ -49,7 +49,7 @@ typedef struct ShmStatsWalk {
         uint32_t record; /* to be counted next or, if in_record, cache by cache now */
         bool in_record;
         ShmCacheWalk cache; /* if in_record, the cache that was counted last */
-        uint64_t maps; /* bit i: count hits of the map that root i names; 0, unless the caller sets it */
+        ShmMapSet maps; /* their gets are counted; none, unless the caller says so */
         uint32_t eras[SHM_EPOCHS_MAX]; /* newest eras as the walk began; low 12 bits, as in slab words */
 } ShmStatsWalk;
 

@@ -205,7 +205,7 @@ static void test_map_evict_made_anew(void **state) {
         assert_empty_at_first(*state);
 }
 
-/* The same where the root of a map was unset. No other name gets its state: a name keeps its entry. */
+/* The same where the root of a map was unset, which removes it. */
 static void test_map_evict_unset(void **state) {
         struct tslab_map *map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
         tslab_handle root;
@@ -218,20 +218,31 @@ static void test_map_evict_unset(void **state) {
         assert_empty_at_first(*state);
 }
 
-/* A process goes on using a map whose root was unset. Its changes are none of the next map's of that name. */
+/*
+ * A map that lost its name is no more for those that have it open: no put goes past the limit, and none of its counts
+ * is the next map's of that name.
+ */
 static void test_map_evict_unset_in_use(void **state) {
         struct tslab_map *old = open_map(*state, 0, TSLAB_MAP_EVICT_NEVER), *map;
+        struct tslab_map_statistics s = { .size = sizeof(s) };
         tslab_handle root;
+        char value[64];
 
         for (uint32_t i = 0; i < 10; i++)
                 assert_int_equal(put(old, i), 0);
         assert_int_equal(tslab_root_get(*state, "map.m", &root), 0);
+        assert_int_equal(tslab_root_set(*state, "map.m", root, 1), -EINVAL);
+        assert_int_equal(tslab_root_set(*state, "map.m", root + 1, 0), -EAGAIN);
         assert_int_equal(tslab_root_set(*state, "map.m", root, 0), 0);
+        assert_int_equal(tslab_root_set(*state, "map.m", root, 0), -EAGAIN);
         map = open_map(*state, 2 * COST, TSLAB_MAP_EVICT_NEVER);
         assert_int_equal(put(map, 1), 0);
         for (uint32_t i = 0; i < 10; i++)
-                assert_int_equal(tslab_map_delete(old, &i, sizeof(i)), 0);
-        assert_int_equal(put(old, 1), 0);
+                assert_int_equal(tslab_map_delete(old, &i, sizeof(i)), -EIDRM);
+        assert_int_equal(put(old, 1), -EIDRM);
+        assert_int_equal(tslab_map_get(old, "k", 1, value, sizeof(value), NULL), -EIDRM);
+        assert_int_equal(tslab_map_count(old), -EIDRM);
+        assert_int_equal(tslab_map_statistics(old, &s), -EIDRM);
         assert_int_equal(statistics(map).entries, 1);
         assert_int_equal(statistics(map).bytes, COST);
         assert_int_equal(put(map, 2), 0);

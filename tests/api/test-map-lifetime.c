@@ -648,6 +648,58 @@ static void test_map_add_killed(void **state) {
         munmap(adds, N_CHILDREN * sizeof(*adds));
 }
 
+static int put_tagged(struct tslab_map *map, const char *key, tslab_handle tag, uint32_t ttl_ms) {
+        struct tslab_map_put_options o = {
+                .size = sizeof(o), .epoch = TSLAB_EPOCH_CURRENT, .ttl_ms = ttl_ms, .tags = &tag, .n_tags = 1
+        };
+
+        return tslab_map_put_with(map, key, strlen(key), "value", 5, &o);
+}
+
+static tslab_handle tag_of(struct tslab_map *map, const char *name) {
+        tslab_handle tag = 0;
+
+        assert_int_equal(tslab_map_tag(map, name, strlen(name), TSLAB_EPOCH_CURRENT, &tag), 0);
+        return tag;
+}
+
+static void test_map_tags(void **state) {
+        tslab_handle five[5] = {}, tag;
+        struct tslab_map *map;
+        struct tslab_map_put_options o = { .size = sizeof(o), .tags = five, .n_tags = 5 };
+        struct tslab_map_item item = { .key = "many", .key_size = 4, .value = "x", .value_size = 1 };
+        uint64_t left;
+        char big[5000];
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "b", 1, &o), -EINVAL);
+        assert_int_equal(tslab_map_invalidate(map, "none", 4), -ENOENT);
+        assert_int_equal(tslab_map_tag(map, big, sizeof(big), TSLAB_EPOCH_CURRENT, &tag), -E2BIG);
+        tag = tag_of(map, "product");
+        assert_int_equal(put_tagged(map, "page", tag, 0), 0);
+        assert_int_equal(put_tagged(map, "short", tag, 60000), 0);
+        o.epoch = TSLAB_EPOCH_CURRENT;
+        o.n_tags = 1;
+        o.tags = &tag;
+        assert_int_equal(tslab_map_put_many(map, &item, 1, &o), 1);
+        assert_int_equal(get_left(map, "page", &left), 5);
+        assert_true(left == UINT64_MAX);
+        assert_int_equal(get_left(map, "short", &left), 5);
+        assert_true(left <= 60000);
+        assert_int_equal(tslab_map_count(map), 3);
+        assert_int_equal(tslab_map_invalidate(map, "product", 7), 0);
+        assert_int_equal(get_left(map, "page", &left), -ENOENT);
+        assert_int_equal(get_left(map, "short", &left), -ENOENT);
+        assert_int_equal(tslab_map_count(map), 0);
+        assert_int_equal(tslab_map_touch(map, "page", 4, 1000), -ENOENT);
+        assert_int_equal(tslab_map_delete(map, "page", 4), -ENOENT);
+        assert_int_equal(put_tagged(map, "page", tag, 0), 0);
+        assert_int_equal(get_left(map, "page", &left), -ENOENT);
+        assert_int_equal(put_tagged(map, "page", tag_of(map, "product"), 0), 0);
+        assert_int_equal(get_left(map, "page", &left), 5);
+        tslab_map_close(map);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_map_full_of_expired),
@@ -661,6 +713,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_map_expired_memory_goes_back_in_slices, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_with_options, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_tags, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_with, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_again, map_pool_setup, map_pool_teardown),

@@ -77,6 +77,66 @@ static void test_map_open_not_a_map(void **state) {
         tslab_map_close(map);
 }
 
+/* All memory comes back, and other names may have the entry: maps of a deploy that come and go do not run out. */
+static void test_map_remove(void **state) {
+        struct tslab *pool = *state;
+        struct tslab_map *map = NULL, *kept;
+        struct tslab_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+        char name[16];
+        uint32_t key;
+
+        assert_int_equal(tslab_map_remove(pool, "none"), -ENOENT);
+        assert_int_equal(tslab_map_remove(pool, ""), -EINVAL);
+        assert_int_equal(tslab_map_open(&kept, pool, "kept", NULL), 0);
+        assert_int_equal(tslab_map_put(kept, "k", 1, "v", 1, TSLAB_EPOCH_CURRENT), 0);
+        assert_int_equal(tslab_stats(pool, &before), 0);
+        for (uint32_t i = 0; i < 600; i++) {
+                snprintf(name, sizeof(name), "deploy-%u", i);
+                assert_int_equal(tslab_map_open(&map, pool, name, NULL), 0);
+                for (key = 0; key < 20; key++)
+                        assert_int_equal(tslab_map_put(map, &key, sizeof(key), name, sizeof(name),
+                                                       TSLAB_EPOCH_CURRENT),
+                                         0);
+                assert_int_equal(tslab_map_remove(pool, name), 0);
+                assert_int_equal(tslab_map_remove(pool, name), -ENOENT);
+                assert_int_equal(tslab_map_put(map, &key, sizeof(key), name, 1, TSLAB_EPOCH_CURRENT), -EIDRM);
+                tslab_map_close(map);
+        }
+        assert_int_equal(tslab_stats(pool, &after), 0);
+        assert_int_equal(after.live_objects, before.live_objects);
+        assert_int_equal(tslab_map_count(kept), 1);
+        tslab_map_close(kept);
+}
+
+/* Hundreds of maps at a time. The call that finds no name says so. */
+static void test_map_hundreds(void **state) {
+        struct tslab *pool = *state;
+        struct tslab_map *maps[256];
+        char name[16];
+        unsigned n = 0;
+        int r = 0;
+
+        for (; r == 0 && n < 256; n += r == 0) {
+                snprintf(name, sizeof(name), "map-%u", n);
+                r = tslab_map_open(&maps[n], pool, name, NULL);
+        }
+        assert_int_equal(r, -ENOSPC);
+        assert_int_equal(n, 254); /* one name is that of the index */
+        for (unsigned i = 0; i < n; i++)
+                assert_int_equal(tslab_map_put(maps[i], "k", 1, &i, sizeof(i), TSLAB_EPOCH_CURRENT), 0);
+        for (unsigned i = 0; i < n; i++) {
+                unsigned value;
+
+                assert_int_equal(tslab_map_get(maps[i], "k", 1, &value, sizeof(value), NULL), sizeof(value));
+                assert_int_equal(value, i);
+        }
+        assert_int_equal(tslab_map_remove(pool, "map-100"), 0);
+        tslab_map_close(maps[100]);
+        assert_int_equal(tslab_map_open(&maps[100], pool, "one more", NULL), 0);
+        for (unsigned i = 0; i < n; i++)
+                tslab_map_close(maps[i]);
+}
+
 static unsigned n_map_epochs(struct tslab *pool) {
         struct tslab_epoch_info info;
         unsigned n = 0;
@@ -825,6 +885,8 @@ int main(void) {
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_flags, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_not_a_map, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_remove, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_hundreds, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_one_epoch_for_all, map_pool_setup,
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_open_finds_labelled_epoch, map_pool_setup,

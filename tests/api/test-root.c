@@ -62,14 +62,15 @@ static void test_root_all_names_used(void **state) {
         tslab_handle found;
         char name[16];
 
-        for (int i = 0; i < 64; i++) {
+        for (int i = 0; i < 255; i++) {
                 snprintf(name, sizeof(name), "root-%d", i);
                 assert_int_equal(tslab_root_set(pool, name, 0, (tslab_handle) i + 1), 0);
         }
         assert_int_equal(tslab_root_set(pool, "one more", 0, 1), -ENOSPC);
         assert_int_equal(tslab_root_set(pool, "root-7", 8, 0), 0);
-        assert_int_equal(tslab_root_set(pool, "one more", 0, 1), -ENOSPC); /* for good */
-        for (int i = 0; i < 64; i++) {
+        assert_int_equal(tslab_root_set(pool, "one more", 0, 1), 0);
+        assert_int_equal(tslab_root_set(pool, "root-7", 0, 8), -ENOSPC);
+        for (int i = 0; i < 255; i++) {
                 snprintf(name, sizeof(name), "root-%d", i);
                 assert_int_equal(tslab_root_get(pool, name, &found), i == 7 ? -ENOENT : 0);
         }

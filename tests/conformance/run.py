@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'util'))
 import daemon  # noqa: E402
 
-CASES_A_POOL = 40           # a map takes one of the 64 roots of its pool for good
+CASES_A_POOL = 40           # a map takes one of the roots of its pool
 BYTES = 'key', 'value'
 LISTS = 'keys', 'values'
 NUMBERS = 'version', 'delta', 'initial', 'number'         # numbers of 64 bits: decimal text, as JSON's numbers are doubles to many

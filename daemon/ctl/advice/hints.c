@@ -55,6 +55,15 @@ static void look_at_records(Hints *hints, const Tslab__StatsReply *stats) {
                         stats->threads, stats->n_records);
 }
 
+static void look_at_roots(Hints *hints, const Tslab__StatsReply *stats, const char *command) {
+        if (stats->roots >= SHM_ROOTS_MAX - SHM_ROOTS_MAX / 10)
+                add_hint(
+                        hints,
+                        "%u of %u names of maps and other roots are in use, and no map can be made without one; "
+                        "'%s maps remove MAP' removes a map that no program uses",
+                        stats->roots, SHM_ROOTS_MAX, command);
+}
+
 static void look_at_memory(Hints *hints, const Tslab__StatsReply *stats) {
         uint64_t used = stats_used_bytes(stats), slabs_bytes = stats->n_slabs * 4096;
         uint64_t evictable = stats->evictable_bytes;
@@ -234,6 +243,7 @@ void hints_find(Hints *hints, const Tslab__StatsReply *stats, const char *comman
         look_at_page_wait(hints, stats);
         look_at_settings(hints, stats);
         look_at_records(hints, stats);
+        look_at_roots(hints, stats, command);
         look_at_memory(hints, stats);
         look_at_failures(hints, stats);
         look_at_limit(hints, stats);

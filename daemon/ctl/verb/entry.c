@@ -1,4 +1,4 @@
-/* get, put, delete, keys and maps clear: entries of maps, for people at a terminal and for scripts. */
+/* get, put, delete, keys, maps clear and maps remove: entries of maps, for people at a terminal and for scripts. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -202,6 +202,47 @@ CtlExit verb_maps_clear(char **args, size_t n_args) {
         o = json_new_object();
         json_add_string(o, "map", args[0]);
         json_add_u64(o, "deleted", n);
+        output_json(o);
+        return CTL_DONE;
+}
+
+static CtlExit confirm_remove(const Entries *entries) {
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+        int r = tslab_map_statistics(entries->map, &s);
+
+        if (r < 0)
+                return entries_complain(entries, r);
+        if (!isatty(STDIN_FILENO))
+                return complain_usage(
+                        "'maps remove' removes the map with all its entries: give --yes where nobody "
+                        "can be asked");
+        (void) fprintf(stderr, "Map '%s' is removed, with %s, for every program. Go on? [y/N] ",
+                       entries->name, format_count(FORMAT_BUFFER, s.entries, "entry", "entries"));
+        return terminal_answers_yes() ? CTL_DONE : complain("nothing was removed");
+}
+
+CtlExit verb_maps_remove(char **args, size_t n_args) {
+        _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
+        json_object *o;
+        CtlExit r;
+
+        r = entries_open(&entries, args[0], true);
+        if (r == CTL_DONE && !arg_yes)
+                r = confirm_remove(&entries);
+        if (r == CTL_DONE) {
+                int error = tslab_map_remove(entries.pool, args[0]);
+
+                r = error < 0 ? entries_complain(&entries, error) : CTL_DONE;
+        }
+        if (r)
+                return r;
+        if (!arg_json) {
+                (void) fprintf(output_stream(),
+                               "Removed map '%s'. Its memory goes back in the next seconds.\n", args[0]);
+                return CTL_DONE;
+        }
+        o = json_new_object();
+        json_add_string(o, "map", args[0]);
         output_json(o);
         return CTL_DONE;
 }

@@ -120,7 +120,7 @@ static inline bool is_found_again(ShmFoundCell *found, const ShmTrie *trie, cons
         return found->root == trie->root && found->flags == flags && found->key_size == key->size &&
                is_found_live(trie->arena, found->leaf) && shm_racy_equal(found->key, key->bytes, key->size) &&
                !is_found_over(found, trie) && is_found_live(trie->arena, found->node) &&
-               trie_link_holds(trie, link);
+               trie_link_holds(trie, link) && !trie_is_removed(trie);
 }
 
 /* -ENOENT; -EINVAL: the entry is of another kind; -EIDRM. */
@@ -258,6 +258,8 @@ int shm_map_add_at(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int64_t 
         uint64_t next = 0;
         int r;
 
+        if (trie_is_removed(trie))
+                return -EIDRM;
         do {
                 r = add_at_once(actor, trie, cell, delta, &next);
         } while (r == SHM_TRIE_E_CHANGED);

@@ -42,7 +42,8 @@ static bool load_stale_end(const ShmTrie *trie, const ShmMapView *view, uint64_t
         } else if (view->expires == SHM_MAP_ENDED || (view->head.flags & SHM_LEAF_CELL)) {
                 claim.value_end = 0;
         }
-        if (claim.value_end != 0 && shm_map_is_past(trie, shm_claim_stale_until(&claim, stale_ms)))
+        if (claim.value_end != 0 && (!shm_map_has_all_tags(trie->arena, view) ||
+                                     shm_map_is_past(trie, shm_claim_stale_until(&claim, stale_ms))))
                 claim.value_end = 0;
         *ret = claim.value_end;
         return true;
@@ -58,7 +59,7 @@ static int admit_claim(const ShmTrie *trie, const ShmMapView *view, uint64_t gon
         return shm_map_claim_stands(trie, &ret->claim) ? -EBUSY : 0;
 }
 
-/* For a claim that has a copy of the stale value. SHM_TRIE_E_CHANGED: the leaf is no more. */
+/* For a claim that has a copy of the stale value, and of its tags. SHM_TRIE_E_CHANGED: the leaf is no more. */
 static int copy_stale(const ShmTrie *trie, const ShmMapView *view, const ShmMapClaim *claim, ShmMapPut *put,
                       ShmClaimed *ret) {
         if (view->head.value_size > claim->buffer_size) {
@@ -69,6 +70,8 @@ static int copy_stale(const ShmTrie *trie, const ShmMapView *view, const ShmMapC
         if (shm_map_copy(trie, view, 0, claim->buffer, put->value_size) != 0)
                 return shm_map_view_live(trie->arena, view) ? -EUCLEAN : SHM_TRIE_E_CHANGED;
         put->value = claim->buffer;
+        put->tags = view->tags;
+        put->n_tags = shm_leaf_n_tags(view->head.flags);
         return 0;
 }
 

@@ -18,12 +18,15 @@
  */
 #include "shm/map/entry/expiry.h"
 
+#include "shm/arena/map-set.h"
+#include "shm/arena/root.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
 #include "shm/slab/slab.h"
 
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
+#define TAGS_PASS_MS 5000 /* between two passes if tags were invalidated, and nothing else is due */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
@@ -43,6 +46,10 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, u
                 return shm_map_settle_end(&view) ? -ENOENT : SHM_TRIE_E_CHANGED;
         if (view.head.flags & SHM_LEAF_BUCKET) /* without its leaf it would be full */
                 return -EINVAL;
+        if (shm_map_view_has_tags(&view)) {
+                end = end ?: SHM_MAP_FOREVER;
+                shm_map_hold_tags(trie, view.tags, shm_leaf_n_tags(view.head.flags), end);
+        }
         *ret_leaf = view.handle;
         return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
 }
@@ -66,10 +73,16 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
         return r;
 }
 
+static bool is_squeeze_wanted(const ShmExpiry *expiry) {
+        ShmMapSet maps = shm_map_set_load(&expiry->squeeze);
+
+        return !shm_map_set_is_empty(&maps);
+}
+
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         ShmExpiry *expiry = &arena->header->expiry;
         uint64_t first = shm_hint_load(&expiry->first);
-        uint64_t now;
+        uint64_t now, since;
 
         if (first == 0)
                 return false;
@@ -77,10 +90,12 @@ bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         *ret_now_ms = now;
         if (shm_hint_load(&expiry->hand) != 0)
                 return true;
+        since = now - shm_hint_load(&expiry->begun);
         /* PASS_BEGUN: the maintainer died at the very end of the last pass. */
-        return (first <= now || first == PASS_BEGUN || shm_hint_load(&expiry->look_again) != 0 ||
-                shm_hint_load(&expiry->squeeze) != 0) &&
-               (at_once || now - shm_hint_load(&expiry->begun) >= PASS_MS);
+        if (first <= now || first == PASS_BEGUN || shm_hint_load(&expiry->look_again) != 0 ||
+            is_squeeze_wanted(expiry))
+                return at_once || since >= PASS_MS;
+        return shm_hint_load(&expiry->invalidated) != 0 && (at_once || since >= TAGS_PASS_MS);
 }
 
 /* False: look at the leaf again. */
@@ -101,8 +116,7 @@ static bool open_map_of(ShmArena *arena, const ShmMapView *view, ShmTrie *ret) {
 
         if (map == 0 || map > SHM_ROOTS_MAX)
                 return false;
-        /* ORDER: acq, pairs with shm_root_set(); the object is there. */
-        return (ret->map == map && ret->root == shm_load_acq(&arena->header->roots[map - 1].handle)) ||
+        return (ret->map == map && ret->root == shm_root_of(arena, map - 1)) ||
                shm_map_open_root(arena, map - 1, ret);
 }
 
@@ -120,11 +134,10 @@ static bool view_slot(const ShmArena *arena, SlotId id, ShmMapView *ret) {
 }
 
 static uint64_t kept_until(const ShmTrie *trie, const ShmMapView *view) {
-        /* ORDER: rlx; the maintainer's alone. */
-        uint64_t squeezing = shm_load_rlx(&trie->arena->header->expiry.squeezing);
+        ShmMapSet squeezing = shm_map_set_load(&trie->arena->header->expiry.squeezing);
 
-        return squeezing >> (trie->map - 1) & 1 ? shm_map_kept_for(trie, view, 0)
-                                                : shm_map_kept_until(trie, view);
+        return shm_map_set_has(&squeezing, trie->map - 1) ? shm_map_kept_for(trie, view, 0)
+                                                          : shm_map_kept_until(trie, view);
 }
 
 /* Returns the end of the entry if it is still to come, or if the entry must be looked at again; else 0. */
@@ -136,7 +149,7 @@ static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms
                 return 0;
         kept = kept_until(trie, view);
         if (kept > now_ms)
-                return kept - now_ms <= KEPT_MS_MAX ? kept : 0;
+                return kept == SHM_MAP_FOREVER || kept - now_ms <= KEPT_MS_MAX ? kept : 0;
         shm_tally_begin(control, trie);
         done = delete_leaf(control, trie, view);
         shm_tally_end(control, trie);
@@ -224,32 +237,43 @@ int shm_map_options_change(ShmArena *arena, const ShmTrie *trie, const ShmMapOpt
 }
 
 /* Whether a pass that began a moment ago took, or takes, the stale values of these maps. */
-static bool are_squeezed(const ShmArena *arena, uint64_t maps) {
+static bool are_squeezed(const ShmArena *arena, const ShmMapSet *maps) {
         const ShmExpiry *expiry = &arena->header->expiry;
+        ShmMapSet squeezed = shm_map_set_load(&expiry->squeezed), left = shm_map_set_less(maps, &squeezed);
         uint64_t now_ms = shm_clock_ns(arena) / SHM_NS_PER_MS;
 
-        return !(maps & ~shm_hint_load(&expiry->squeezed)) &&
-               now_ms - shm_hint_load(&expiry->squeezed_ms) < PASS_MS;
+        return shm_map_set_is_empty(&left) && now_ms - shm_hint_load(&expiry->squeezed_ms) < PASS_MS;
 }
 
-void shm_expiry_squeeze(ShmArena *arena, uint64_t maps) {
+void shm_expiry_squeeze(ShmArena *arena, uint32_t map) {
+        ShmMapSet maps = map != 0 ? shm_map_set_of(map - 1)
+                                  : (ShmMapSet){ { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX } };
         ShmExpiry *expiry = &arena->header->expiry;
 
         /* ORDER: rlx; nothing has an end. */
-        if (shm_load_rlx(&expiry->first) != 0 && !are_squeezed(arena, maps))
-                (void) shm_or_sc(&expiry->squeeze, maps); /* ORDER: sc; nothing goes with it. */
+        if (shm_load_rlx(&expiry->first) == 0 || are_squeezed(arena, &maps))
+                return;
+        for (uint32_t k = 0; k < 4; k++)
+                /* ORDER: sc; nothing goes with it. */
+                (void) shm_or_sc(&expiry->squeeze.bits[k], maps.bits[k]);
 }
 
 static void begin_pass(ShmExpiry *expiry, uint64_t now_ms) {
-        uint64_t maps = shm_xchg_acqrel(&expiry->squeeze, 0); /* ORDER: acqrel; each request is met once. */
-        /* ORDER: acqrel, pairs with shm_expiry_look_again(); before a look at any options. */
-        uint64_t again = shm_xchg_acqrel(&expiry->look_again, 0) | maps;
+        ShmMapSet maps;
+        uint64_t again;
 
-        if (maps != 0) {
-                shm_hint_store(&expiry->squeezed, maps);
+        for (uint32_t k = 0; k < 4; k++)
+                /* ORDER: acqrel; each request is met once. */
+                maps.bits[k] = shm_xchg_acqrel(&expiry->squeeze.bits[k], 0);
+        /* ORDER: acqrel, pairs with shm_expiry_look_again(); before a look at any options. */
+        again = shm_xchg_acqrel(&expiry->look_again, 0) | !shm_map_set_is_empty(&maps);
+        /* ORDER: acqrel, pairs with shm_expiry_invalidated(); before a look at any tag. */
+        again |= shm_xchg_acqrel(&expiry->invalidated, 0);
+        if (!shm_map_set_is_empty(&maps)) {
+                shm_map_set_store(&expiry->squeezed, &maps);
                 shm_hint_store(&expiry->squeezed_ms, now_ms);
         }
-        shm_store_rlx(&expiry->squeezing, maps); /* ORDER: rlx; the maintainer's alone. */
+        shm_map_set_store(&expiry->squeezing, &maps);
         shm_store_rlx(&expiry->looking_again, again); /* ORDER: rlx; the maintainer's alone. */
         shm_store_rlx(&expiry->begun, now_ms); /* ORDER: rlx; the maintainer's alone. */
 }

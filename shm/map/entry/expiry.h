@@ -23,7 +23,7 @@ int shm_map_options_change(ShmArena *arena, const ShmTrie *trie, const ShmMapOpt
  * Maps that are full (a bit for each; all bits: the pool is) lose their stale values in the next pass, which is due
  * now. Such a pass looks at all entries with an end, so calls that follow soon do nothing.
  */
-void shm_expiry_squeeze(ShmArena *arena, uint64_t maps);
+void shm_expiry_squeeze(ShmArena *arena, uint32_t map);
 /*
  * Goes on with the pass under way, or begins one: looks at up to n slabs, or at fewer if there are expired entries in
  * them, and deletes these. For the maintainer. True: the pass is over.

@@ -197,6 +197,8 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
                         census_keep(trie, &view, census);
                 return 0;
         }
+        if (fate == END || fate == DELETE)
+                shm_map_condemn_tag(actor, &view);
         r = fate == LOOK_AGAIN ? SHM_TRIE_E_CHANGED : shm_trie_exchange(actor, trie, &c, vacancy);
         if (r == SHM_TRIE_E_CHANGED) {
                 before.n_words = scan->n_words;

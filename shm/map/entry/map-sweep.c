@@ -15,7 +15,12 @@
  */
 #include "shm/map/entry/map-sweep.h"
 
-/* Opens the next map that is to be swept. False: there is none. */
+#include "shm/arena/root.h"
+#include "shm/map/state/map-remove.h"
+
+#define WORDS_EACH 8U /* a step closes so many words of a map that was removed in place of a look at a leaf */
+
+/* Opens the next map that is to be swept; without `map`, it was removed. False: there is none. */
 static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
         uint64_t asked;
 
@@ -25,6 +30,10 @@ static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
                 asked = shm_map_asked(arena, sweep->root);
                 if (shm_map_open_root(arena, sweep->root, ret))
                         return true;
+                if (shm_root_removal(arena, sweep->root) != 0) {
+                        ret->map = 0;
+                        return true;
+                }
                 shm_map_uncounted(arena, sweep->root, asked);
                 shm_map_sweep_begin_map(sweep);
         }
@@ -38,6 +47,10 @@ bool shm_map_sweep_step(ShmActor *control, ShmMapSweep *sweep, uint32_t n) {
         sweep->done = !next_map(control->arena, sweep, &trie);
         if (sweep->done)
                 return true;
+        if (trie.map == 0) {
+                (void) shm_map_drain_step(control, sweep->root, n * WORDS_EACH);
+                return false;
+        }
         if (!sweep->opened)
                 shm_map_census_begin(control->arena, sweep->root, &sweep->census);
         sweep->opened = true;
@@ -54,7 +67,7 @@ static bool is_under_way(const ShmMapSweep *sweep) {
 }
 
 uint32_t shm_map_miscounts(const ShmArena *arena) {
-        /* ORDER: acq, pairs with ask_for_census(); it raised `miscounts` of the map before. */
+        /* ORDER: acq, pairs with shm_map_ask_for_census(); it raised `miscounts` of the map before. */
         return (uint32_t) shm_load_acq(&arena->header->n_miscounts);
 }
 

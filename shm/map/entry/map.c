@@ -116,7 +116,10 @@ static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
                 if (shm_map_view_live(trie->arena, view)) {
                         c->plain = view->head.flags & SHM_LEAF_CHAINED ? 0 : seen;
                         view->is_over = same && shm_map_is_over(trie, view);
-                        return same ? MINE : OTHER;
+                        /* It may have been replaced before its tag went: then the key was never absent. */
+                        if (__builtin_expect(!view->is_over || !shm_map_view_has_tags(view), 1) ||
+                            shm_map_view_live(trie->arena, view))
+                                return same ? MINE : OTHER;
                 }
         }
         /* A leaf is unlinked before it is freed. If it is still linked, it is stale for good. */
@@ -200,7 +203,13 @@ ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *
         r = shm_map_copy(trie, &view, offset, buffer, rest);
         if (!shm_map_view_live(trie->arena, &view))
                 return -ESTALE;
-        return r ?: (ssize_t) rest;
+        return trie_is_removed(trie) ? -EIDRM : r ?: (ssize_t) rest;
+}
+
+/* An entry was used, and so its tags were. */
+__attribute__((noinline)) static void visit_tags(const ShmTrie *trie, const ShmMapView *view) {
+        for (uint32_t i = 0; i < shm_leaf_n_tags(view->head.flags); i++)
+                shm_evict_visit(trie, view->tags[i]);
 }
 
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
@@ -220,6 +229,8 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
                 r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
                 if (shm_map_view_live(trie->arena, view)) {
                         shm_evict_visit(trie, view->handle);
+                        if (__builtin_expect(shm_map_view_has_tags(view), 0))
+                                visit_tags(trie, view);
                         return r ?: (ssize_t) view->head.value_size;
                 }
         }

@@ -55,6 +55,8 @@ typedef struct ShmMapPut {
         uint64_t end_ms; /* on the pool's clock, in place of a lifetime; 0: `ttl_ms` counts */
         uint16_t flags; /* SHM_LEAF_*; of a cell `value` is its 8 bytes */
         const ShmClaim *claim; /* with SHM_LEAF_CLAIM; `value`: the stale one */
+        const uint64_t *tags; /* the entry has them, see shm/map/entry/tag.h; a claim: for its stale value */
+        uint32_t n_tags; /* SHM_LEAF_TAGS_MAX at most */
 } ShmMapPut;
 
 enum {

@@ -52,9 +52,10 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
                                                             NewLeaf *ret) {
         const ShmArena *arena = trie->arena;
         uint32_t key_max = (uint32_t) shm_map_key_max(arena), head_size = key->size, chained;
+        uint32_t flags = put->flags | put->n_tags << SHM_LEAF_TAGS_SHIFT;
 
-        if (__builtin_expect(put->claim != NULL, 0))
-                head_size = shm_leaf_value_off(key->size, SHM_LEAF_CLAIM); /* the claim follows the key */
+        if (__builtin_expect(put->claim || put->n_tags, 0))
+                head_size = shm_leaf_value_off(key->size, flags); /* tags and claim follow the key */
         chained = shm_chain_head_size(arena, head_size, put->value_size, is_short);
         /* The stale value of a claim was put when the map took such values. */
         if (key->size > key_max || (!put->claim && put->value_size > value_max_option(&ret->evict.options)) ||
@@ -64,10 +65,10 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
                 .hash = key->hash,
                 .key_size = (uint16_t) key->size,
                 .value_size = put->value_size,
-                .flags = (uint16_t) (put->flags | (chained ? SHM_LEAF_CHAINED : 0)),
+                .flags = (uint16_t) (flags | (chained ? SHM_LEAF_CHAINED : 0)),
                 .map = trie->map,
         };
-        ret->size = chained ?: shm_leaf_size(key->size, put->value_size, put->flags);
+        ret->size = chained ?: shm_leaf_size(key->size, put->value_size, flags);
         ret->is_short = is_short;
         return true;
 }
@@ -180,8 +181,10 @@ static void leaf_fill(void *object, const ShmMapLeaf *head, uint64_t end, const 
         shm_racy_copy(object, head, sizeof(*head));
         shm_racy_copy(bytes, key->bytes, key->size);
         if (put->claim)
-                shm_racy_copy(bytes + shm_leaf_value_off(key->size, SHM_LEAF_CLAIM) - sizeof(ShmClaim),
+                shm_racy_copy(bytes + shm_leaf_value_off(key->size, head->flags) - sizeof(ShmClaim),
                               put->claim, sizeof(ShmClaim));
+        if (put->n_tags)
+                shm_racy_copy(bytes + ((key->size + 7U) & ~7U), put->tags, put->n_tags * sizeof(*put->tags));
         if (!(head->flags & SHM_LEAF_CHAINED))
                 shm_racy_copy(value, put->value, put->value_size);
         seal_words(object, end, (uint64_t *) value, seal);
@@ -212,7 +215,7 @@ static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, cons
         if (put->claim)
                 return claim_end(put->claim, options->stale_ms);
         if (put->end_ms || ttl_ms == SHM_MAP_TTL_NONE)
-                return put->end_ms;
+                return put->end_ms ?: (put->n_tags ? SHM_MAP_FOREVER : 0);
         return shm_map_end(trie, ttl_ms);
 }
 
@@ -229,6 +232,8 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         if (r)
                 return r;
         end = leaf_end(trie, &leaf->evict.options, put);
+        if (put->n_tags)
+                shm_map_hold_tags(trie, put->tags, put->n_tags, end);
         leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
         head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)

@@ -26,6 +26,7 @@
 #include "shm/map/evict/evict-from.h"
 
 #include "shm/arena/cache-walk.h"
+#include "shm/arena/root.h"
 #include "shm/map/state/tally.h"
 #include "shm/slab/slab-walk.h"
 
@@ -35,13 +36,13 @@ bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret) {
         return shm_map_open_root(arena, i, ret) && shm_map_options_evict(ret) != SHM_MAP_EVICT_NEVER;
 }
 
-static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
-        uint32_t own = trie->map - 1, largest = (uint32_t) __builtin_ctzll(maps);
+/* Maps that the roots no longer name count as empty: a look at their states would give these pages. */
+static uint32_t largest_of(const ShmTrie *trie, const ShmMapSet *maps) {
+        uint32_t own = trie->map - 1, largest = shm_map_set_next(maps, 0);
         uint64_t most = 0;
 
-        for (; maps != 0; maps &= maps - 1) {
-                uint32_t i = (uint32_t) __builtin_ctzll(maps);
-                uint64_t bytes = shm_map_bytes_of(trie->arena, i);
+        for (uint32_t i = largest; i < SHM_ROOTS_MAX; i = shm_map_set_next(maps, i + 1)) {
+                uint64_t bytes = shm_root_of(trie->arena, i) != 0 ? shm_map_bytes_of(trie->arena, i) : 0;
 
                 bytes -= i == own ? 0 : bytes / MARGIN_SHARE;
                 if (bytes > most || (bytes == most && i == own)) {
@@ -53,7 +54,7 @@ static uint32_t largest_of(const ShmTrie *trie, uint64_t maps) {
 }
 
 /*
- * A map without entries is not searched: it may have had entries in all slabs, and there may be 63 such maps. Tallies
+ * A map without entries is not searched: it may have had entries in all slabs, and there may be 254 such maps. Tallies
  * are summed up only where they can hide as many bytes as the map seems to have.
  */
 static bool has_entries(const ShmArena *arena, uint32_t i) {
@@ -65,11 +66,13 @@ static bool has_entries(const ShmArena *arena, uint32_t i) {
         return totals.entries != 0 || totals.bytes != 0 || shm_map_is_miscounted(arena, i);
 }
 
-const ShmTrie *shm_evict_from(const ShmTrie *trie, uint64_t *maps, ShmTrie *space) {
-        while (*maps != 0) {
-                uint32_t i = largest_of(trie, *maps);
+const ShmTrie *shm_evict_from(const ShmTrie *trie, ShmMapSet *maps, ShmTrie *space) {
+        uint32_t i;
 
-                *maps &= ~(UINT64_C(1) << i);
+        while ((i = largest_of(trie, maps)) < SHM_ROOTS_MAX) {
+                ShmMapSet one = shm_map_set_of(i);
+
+                *maps = shm_map_set_less(maps, &one);
                 if (!shm_evict_open(trie->arena, i, space) || !has_entries(trie->arena, i))
                         continue;
                 return i == trie->map - 1 ? trie : space;
@@ -138,10 +141,13 @@ static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
 }
 
 static uint64_t offered_bytes(const ShmTrie *trie) {
+        ShmMapSet maps = shm_evict_maps(trie);
         uint64_t bytes = 0;
 
-        for (uint64_t maps = shm_evict_maps(trie) | shm_evict_own(trie); maps != 0; maps &= maps - 1)
-                bytes += shm_map_bytes_of(trie->arena, (uint32_t) __builtin_ctzll(maps));
+        if (trie->map != 0)
+                shm_map_set_add(&maps, trie->map - 1);
+        for (uint32_t i = 0; (i = shm_map_set_next(&maps, i)) < SHM_ROOTS_MAX; i++)
+                bytes += shm_root_of(trie->arena, i) != 0 ? shm_map_bytes_of(trie->arena, i) : 0;
         return bytes;
 }
 

@@ -18,7 +18,9 @@
 #include "shm/map/evict/evict-pass.h"
 
 #include "shm/arch/probe.h"
+#include "shm/arena/root.h"
 #include "shm/cache/cache.h"
+#include "shm/map/evict/evict-from.h"
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
@@ -44,7 +46,10 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         uint64_t own = 0;
         ShmMapView view;
 
-        if (shm_hint_load(&trie->arena->lines[slab].maps) == UINT64_C(1) << (trie->map - 1))
+        /* Maps from 64 on share their bits with others. */
+        if (trie->map <= 64 &&
+            shm_hint_load(&trie->arena->lines[slab].maps) == shm_evict_line_bit(trie->map) &&
+            shm_root_n_ever(trie->arena) <= 64)
                 return mask;
         for (; mask != 0; mask &= mask - 1) {
                 SlotId id = slot_id(slab, (uint32_t) __builtin_ctzll(mask));
@@ -59,7 +64,7 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
 static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint64_t key, uint64_t *ret) {
         SlabWord w;
 
-        if (!(shm_hint_load(&trie->arena->lines[slab].maps) >> (trie->map - 1) & 1))
+        if (!(shm_hint_load(&trie->arena->lines[slab].maps) >> (trie->map - 1) % 64 & 1))
                 return false;
         w = shm_slab_word(trie->arena, slab);
         *ret = w.low & ~shm_slab_class(trie->arena, w)->tail_mask;

@@ -99,7 +99,9 @@ static void mark_range(const ShmTrie *trie, uint32_t slab) {
 }
 
 void shm_evict_offer(const ShmTrie *trie, bool evicts) {
-        (evicts ? bits_set : bits_clear)(&trie->arena->header->evicting, UINT64_C(1) << (trie->map - 1));
+        uint32_t i = trie->map - 1;
+
+        (evicts ? bits_set : bits_clear)(&trie->arena->header->evicting.bits[i / 64], shm_map_set_bit(i));
 }
 
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used) {
@@ -112,7 +114,7 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
         mark_range(trie, slot_id_slab(id));
         /* Last: where this bit is set, the next put checks no range; see shm_evict_is_marked(). */
-        bits_set(&line->maps, UINT64_C(1) << (trie->map - 1));
+        bits_set(&line->maps, shm_evict_line_bit(trie->map));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
         shm_evict_offer(trie, true);
@@ -190,13 +192,14 @@ static bool empty_of_map(const Search *s, uint32_t slab, uint64_t size, uint64_t
 /* Evicts all entries of a slab, also those of other maps: with these left, the slab would not become free. */
 static uint64_t empty_slab(Search *s, uint32_t slab, uint64_t size) {
         const ShmTrie *from = s->from;
-        uint64_t cost = 0, maps = shm_evict_others(from, slab);
+        ShmMapSet maps = shm_evict_others(from, slab);
+        uint64_t cost = 0;
         ShmTrie other;
 
-        if (empty_of_map(s, slab, size, &cost) || maps == 0)
+        if (empty_of_map(s, slab, size, &cost))
                 return cost;
-        for (; maps != 0; maps &= maps - 1) {
-                if (!shm_evict_open(from->arena, (uint32_t) __builtin_ctzll(maps), &other))
+        for (uint32_t i = 0; (i = shm_map_set_next(&maps, i)) < SHM_ROOTS_MAX; i++) {
+                if (!shm_evict_open(from->arena, i, &other))
                         continue;
                 turn_to(s, &other);
                 (void) empty_of_map(s, slab, UINT64_MAX, &cost);
@@ -274,7 +277,7 @@ static uint64_t evict_in_map(Search *s, bool is_own, uint32_t n_tries) {
  * Searches map after map until one has entries to evict. A map that has none is searched again after a put into it.
  * `trie`: see evict-from.h.
  */
-static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, uint64_t maps, uint32_t n_tries) {
+static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, ShmMapSet maps, uint32_t n_tries) {
         const ShmTrie *from;
         uint64_t cost = 0;
         ShmTrie other;
@@ -300,7 +303,7 @@ static uint64_t monotonic_ms(void) {
  * too. If such a search was in vain, it is not made again while the counts of all maps stay, unless it is long ago: so
  * puts into a full pool fail at once.
  */
-static uint64_t evict_in_all_maps(Search *s, const ShmTrie *trie, uint64_t maps, uint32_t n_tries) {
+static uint64_t evict_in_all_maps(Search *s, const ShmTrie *trie, ShmMapSet maps, uint32_t n_tries) {
         uint64_t stamp = shm_evict_stamp(trie->arena), begun = monotonic_ms(), cost;
         ShmVainSearch *vain = &s->actor->vain;
 
@@ -318,15 +321,18 @@ static uint64_t evict_in_all_maps(Search *s, const ShmTrie *trie, uint64_t maps,
 /* Evicts for a put into a map that evicts: `trie`; else its `map` is 0. */
 static bool evict_for(Search *s, const ShmTrie *trie, uint32_t n_tries) {
         const ShmEvict *evict = s->evict;
-        uint64_t maps = shm_evict_maps(trie), cost = 0;
+        ShmMapSet maps = shm_evict_maps(trie), own = shm_evict_own(trie),
+                  others = shm_map_set_less(&maps, &own);
+        const ShmMapSet all = { { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX } };
+        uint64_t cost = 0;
 
         if (trie->map != 0 && n_tries == OWN_TRY && !evict->chained && !evict->for_index &&
-            (maps & ~shm_evict_own(trie)) != 0)
+            !shm_map_set_is_empty(&others))
                 cost = evict_in_class(s);
         if (cost == 0)
                 cost = evict_in_maps(s, trie, maps, n_tries);
         if (cost == 0)
-                cost = evict_in_all_maps(s, trie, ~maps, n_tries);
+                cost = evict_in_all_maps(s, trie, shm_map_set_less(&all, &maps), n_tries);
         return cost != 0;
 }
 
@@ -381,12 +387,12 @@ bool shm_evict_was_full(const ShmTrie *trie) {
  */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
         Search s = { .actor = actor, .counts = trie, .from = trie, .evict = evict, .looks = LOOKS_MAX };
-        uint64_t maps = shm_evict_maps(trie);
+        ShmMapSet maps = shm_evict_maps(trie);
         ShmTrie other;
 
-        if (shm_hint_load(&state_of(trie)->full_ms) == 0 || !(maps & shm_evict_own(trie)) || evict->chained ||
-            !key_of(trie, evict, &s.key) || has_slot(actor, s.key) || !shm_evict_was_full(trie) ||
-            shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
+        if (shm_hint_load(&state_of(trie)->full_ms) == 0 || !shm_map_set_has(&maps, trie->map - 1) ||
+            evict->chained || !key_of(trie, evict, &s.key) || has_slot(actor, s.key) ||
+            !shm_evict_was_full(trie) || shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
                 return;
         (void) evict_in_class(&s);
         if (s.emptied)

@@ -53,7 +53,9 @@ static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions 
         if (trie->map == 0)
                 return true;
         /* ORDER: rlx; bits that are never cleared. ORDER: rlx; as the other. */
-        return options->evict == SHM_MAP_EVICT_NEVER && shm_load_rlx(&line->maps) >> (trie->map - 1) & 1 &&
+        return options->evict == SHM_MAP_EVICT_NEVER &&
+               shm_load_rlx(&line->maps) >> (trie->map - 1) % 64 & 1 &&
+               /* ORDER: rlx; as above. */
                shm_load_rlx(&trie->arena->header->maps[trie->map - 1].classes) >> slab_word_class(word) & 1;
 }
 

@@ -21,12 +21,18 @@
 #define SHM_LEAF_CLAIM                                                                                       \
         4U /* no entry yet: a ShmClaim is behind the key, then a stale value, if there is one */
 #define SHM_LEAF_BUCKET 8U /* a cell, and a token bucket */
+#define SHM_LEAF_TAG 16U /* no entry: the leaf of a tag, see shm/map/entry/tag.h */
+#define SHM_LEAF_TAGS_SHIFT                                                                                  \
+        5U /* how many tags the entry has: their handles are behind the key, at a multiple of 8 */
+#define SHM_LEAF_TAGS (7U << SHM_LEAF_TAGS_SHIFT)
+#define SHM_LEAF_TAGS_MAX 4U
+#define SHM_LEAF_ODD (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM | SHM_LEAF_TAGS)
 #define SHM_LEAF_SETTLED (UINT64_C(1) << 63) /* in `expires`: the end is over, and no touch moves it */
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
 /*
- * Key and value follow, in this order. There is padding between the key and a sealed word, or a ShmClaim; the stale
- * value of a claim is behind the ShmClaim.
+ * Key and value follow, in this order. There is padding between the key and a sealed word, a ShmClaim, or handles of
+ * tags; the stale value of a claim is behind the ShmClaim, and that is behind the tags.
  */
 typedef struct ShmMapLeaf {
         uint64_t hash;
@@ -50,11 +56,16 @@ typedef struct ShmClaim {
 } ShmClaim;
 static_assert(sizeof(ShmClaim) == 32, "arena format");
 
+static inline uint32_t shm_leaf_n_tags(uint32_t flags) {
+        return (flags & SHM_LEAF_TAGS) >> SHM_LEAF_TAGS_SHIFT;
+}
+
 /* Where the value, or the word, is behind the head. */
 static inline uint32_t shm_leaf_value_off(uint32_t key_size, uint32_t flags) {
-        if (__builtin_expect(!(flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM)), 1))
+        if (__builtin_expect(!(flags & SHM_LEAF_ODD), 1))
                 return key_size;
-        return ((key_size + 7U) & ~7U) + (flags & SHM_LEAF_CLAIM ? (uint32_t) sizeof(ShmClaim) : 0);
+        return ((key_size + 7U) & ~7U) + shm_leaf_n_tags(flags) * (uint32_t) sizeof(uint64_t) +
+               (flags & SHM_LEAF_CLAIM ? (uint32_t) sizeof(ShmClaim) : 0);
 }
 
 /* As shm_trie_seal(), with another factor: a word of a leaf is no word of a node. */
@@ -80,6 +91,7 @@ typedef struct ShmMapView {
         ShmMapLeaf head; /* a copy; the sizes fit the object */
         uint64_t *at; /* with SHM_LEAF_CHAINED: the first word, */
         uint64_t word; /* and its content, sealed */
+        uint64_t tags[SHM_LEAF_TAGS_MAX]; /* with SHM_LEAF_TAGS */
         uint64_t expires; /* as it was then, without SHM_LEAF_SETTLED */
         uint32_t room; /* size of the slot */
         bool is_settled; /* whether it had SHM_LEAF_SETTLED */
@@ -91,14 +103,20 @@ static inline bool shm_leaf_is_whole(uint64_t leaf, uint64_t word) {
         return shm_trie_is_leaf(word ^ shm_leaf_seal(leaf));
 }
 
-/* For a cell, a chain or a claim: checks the sizes, and loads a chain's first word. False: no leaf has such sizes. */
+/*
+ * For a cell, a chain, a claim or an entry with tags: checks the sizes, and loads tags and a chain's first word. False:
+ * no leaf has such sizes.
+ */
 static inline bool shm_map_view_word(ShmMapView *view) {
         const ShmMapLeaf *head = &view->head;
 
         if (shm_leaf_size(head->key_size, head->value_size, head->flags) > view->room ||
             head->value_size > SHM_LEAF_VALUE_MAX ||
-            (head->flags & SHM_LEAF_CELL && head->value_size != sizeof(uint64_t)))
+            (head->flags & SHM_LEAF_CELL && head->value_size != sizeof(uint64_t)) ||
+            shm_leaf_n_tags(head->flags) > SHM_LEAF_TAGS_MAX)
                 return false;
+        shm_racy_copy_out(view->tags, view->bytes + ((head->key_size + 7U) & ~7U),
+                          shm_leaf_n_tags(head->flags) * sizeof(uint64_t));
         if (head->flags & SHM_LEAF_CHAINED) {
                 view->at = (uint64_t *) (view->bytes + shm_leaf_value_off(head->key_size, head->flags));
                 /* ORDER: acq, pairs with shm_chain_fill(); chunks are read after it. */
@@ -129,7 +147,7 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
                 ret->is_settled = ret->expires & SHM_LEAF_SETTLED;
                 ret->expires &= ~SHM_LEAF_SETTLED;
         }
-        if (__builtin_expect(!(ret->head.flags & (SHM_LEAF_CELL | SHM_LEAF_CHAINED | SHM_LEAF_CLAIM)), 1)) {
+        if (__builtin_expect(!(ret->head.flags & SHM_LEAF_ODD), 1)) {
                 if (sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size <= size)
                         return 0;
         } else if (shm_map_view_word(ret)) {
@@ -142,6 +160,10 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
 
 static inline bool shm_map_view_is_claim(const ShmMapView *view) {
         return view->head.flags & SHM_LEAF_CLAIM;
+}
+
+static inline bool shm_map_view_has_tags(const ShmMapView *view) {
+        return view->head.flags & SHM_LEAF_TAGS;
 }
 
 /* Whether key and value would fit one object together. They may be in two all the same. */

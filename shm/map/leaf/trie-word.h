@@ -24,6 +24,12 @@
 /* Turns the handle of an inner node into the value of a word that names it, and back. */
 #define SHM_TRIE_FLIP SHM_TRIE_KIND
 
+/*
+ * In memory, without a seal: the trie was removed, and the word is settled for good (shm/map/trie/trie-remove.c). It
+ * reads as frozen above the buckets, and as SHM_TRIE_GONE in buckets.
+ */
+#define SHM_TRIE_CLOSED UINT64_MAX
+
 static inline uint32_t shm_trie_kind(uint64_t value) {
         return (uint32_t) value >> 30;
 }

@@ -45,7 +45,10 @@ bool shm_map_is_past(const ShmTrie *trie, uint64_t ms) {
 }
 
 bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view) {
-        return (view->head.flags & SHM_LEAF_CLAIM) || shm_map_is_past(trie, view->expires);
+        if (view->head.flags & (SHM_LEAF_CLAIM | SHM_LEAF_TAG) ||
+            (view->expires != SHM_MAP_FOREVER && shm_map_is_past(trie, view->expires)))
+                return true;
+        return __builtin_expect(shm_map_view_has_tags(view), 0) && !shm_map_has_all_tags(trie->arena, view);
 }
 
 uint64_t shm_claim_stale_until(const ShmClaim *claim, uint32_t stale_ms) {
@@ -59,16 +62,19 @@ static uint64_t claim_kept_for(const ShmTrie *trie, const ShmMapView *view, uint
 
         if (!shm_map_load_claim(trie, view, &claim))
                 return view->expires;
-        until = shm_claim_stale_until(&claim, stale_ms);
+        until = shm_map_has_all_tags(trie->arena, view) ? shm_claim_stale_until(&claim, stale_ms) : 0;
         until = until > claim.ends ? until : claim.ends;
         return until < view->expires ? until : view->expires;
 }
 
 uint64_t shm_map_kept_for(const ShmTrie *trie, const ShmMapView *view, uint32_t stale_ms) {
-        if (view->expires == SHM_MAP_ENDED || (view->head.flags & SHM_LEAF_CELL))
+        if (view->expires == SHM_MAP_ENDED || (view->head.flags & (SHM_LEAF_CELL | SHM_LEAF_TAG)))
                 return view->expires;
-        return view->head.flags & SHM_LEAF_CLAIM ? claim_kept_for(trie, view, stale_ms)
-                                                 : view->expires + stale_ms;
+        if (view->head.flags & SHM_LEAF_CLAIM)
+                return claim_kept_for(trie, view, stale_ms);
+        if (!shm_map_has_all_tags(trie->arena, view))
+                return 0;
+        return view->expires == SHM_MAP_FOREVER ? SHM_MAP_FOREVER : view->expires + stale_ms;
 }
 
 uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
@@ -77,7 +83,7 @@ uint64_t shm_map_kept_until(const ShmTrie *trie, const ShmMapView *view) {
 
 bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *ret) {
         shm_racy_copy(ret,
-                      view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CLAIM) - sizeof(*ret),
+                      view->bytes + shm_leaf_value_off(view->head.key_size, view->head.flags) - sizeof(*ret),
                       sizeof(*ret));
         return shm_map_view_live(trie->arena, view);
 }
@@ -119,4 +125,32 @@ void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires) {
         (void) shm_expiry_lower(&arena->lines[slot_id_slab(shm_handle_slot(leaf))].expires_first, expires);
         if (shm_expiry_lower(&arena->header->expiry.first, expires))
                 shm_wake(arena);
+}
+
+bool shm_map_prolong_tag(const ShmMapView *view, uint64_t end, uint64_t extra) {
+        if (view->expires == SHM_MAP_ENDED)
+                return false;
+        return view->expires >= end || shm_map_set_end(view, end == SHM_MAP_FOREVER ? end : end + extra);
+}
+
+/* Whether the tag can be prolonged. If it is gone, or ending, the entry is absent soon, which is right. */
+static bool view_tag(const ShmTrie *trie, uint64_t tag, ShmMapView *ret) {
+        return shm_map_view(trie->arena, tag, ret) == 0 && ret->head.map == trie->map &&
+               ret->head.flags & SHM_LEAF_TAG && shm_map_view_live(trie->arena, ret) &&
+               ret->expires != SHM_MAP_ENDED;
+}
+
+void shm_map_hold_tags(const ShmTrie *trie, const uint64_t *tags, uint32_t n, uint64_t end) {
+        uint64_t now_ms = shm_map_now_ms(trie), left = end > now_ms ? end - now_ms : 0;
+        ShmMapView view;
+
+        /* Twice as long: most entries that follow find it long enough. */
+        for (uint32_t i = 0; i < n; i++)
+                while (view_tag(trie, tags[i], &view) && !shm_map_prolong_tag(&view, end, left))
+                        ;
+}
+
+void shm_expiry_invalidated(ShmArena *arena) {
+        /* ORDER: rel, pairs with begin_pass(); the tag was freed before. */
+        shm_store_rel(&arena->header->expiry.invalidated, 1);
 }

@@ -17,7 +17,18 @@ uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_m
 
 bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
 
-/* Whether a leaf with an end is a claim, or an expired entry. */
+/* An end that never comes: of entries with tags, which have one in any case, so that passes find them. */
+#define SHM_MAP_FOREVER (UINT64_C(1) << 62)
+
+/* Whether all tags of a leaf are there. Once one is not, that stays so. */
+static inline bool shm_map_has_all_tags(const ShmArena *arena, const ShmMapView *view) {
+        for (uint32_t i = 0; i < shm_leaf_n_tags(view->head.flags); i++)
+                if (!shm_object_live(arena, view->tags[i]))
+                        return false;
+        return true;
+}
+
+/* Whether a leaf with an end is a claim or a tag, or an entry that expired or lost a tag. */
 bool shm_map_is_absent(const ShmTrie *trie, const ShmMapView *view);
 
 /* For an entry without an end the clock is not read. */
@@ -59,3 +70,13 @@ bool shm_map_settle_end(const ShmMapView *view);
 void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires);
 /* Lowers a `first`. Returns whether nothing had an end before. */
 bool shm_expiry_lower(uint64_t *first, uint64_t expires);
+
+/* An entry with these tags is about to have this end: the tags stay at least as long. */
+void shm_map_hold_tags(const ShmTrie *trie, const uint64_t *tags, uint32_t n, uint64_t end);
+/*
+ * Gives a tag an end no earlier than this one, and later by `extra` if it changes. False: it is ending, or has another
+ * end by now.
+ */
+bool shm_map_prolong_tag(const ShmMapView *view, uint64_t end, uint64_t extra);
+/* A tag is gone: a pass within some seconds frees the entries that had it. */
+void shm_expiry_invalidated(ShmArena *arena);

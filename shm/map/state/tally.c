@@ -29,6 +29,7 @@
  */
 #include "shm/map/state/tally.h"
 
+#include "shm/arena/root.h"
 #include "shm/map/state/options.h"
 
 /* Without changes for so long, a map is taken to be quiet: its walk takes a hundredth of that time at most. */
@@ -38,8 +39,7 @@
 uint32_t shm_map_index(const ShmArena *arena, uint64_t root) {
         uint32_t i = 0;
 
-        /* ORDER: acq, pairs with shm_root_set(); the map's root is there. */
-        while (i < SHM_ROOTS_MAX && shm_load_acq(&arena->header->roots[i].handle) != root)
+        while (i < SHM_ROOTS_MAX && shm_root_of(arena, i) != root)
                 i++;
         return i;
 }
@@ -51,8 +51,7 @@ void shm_map_attach(ShmTrie *trie) {
 }
 
 bool shm_map_open_root(ShmArena *arena, uint32_t i, ShmTrie *ret) {
-        /* ORDER: acq, pairs with shm_root_set(); the object is there. */
-        uint64_t handle = shm_load_acq(&arena->header->roots[i].handle);
+        uint64_t handle = shm_root_of(arena, i);
 
         if (handle == 0 || shm_trie_open(ret, arena, handle) != 0)
                 return false;
@@ -144,8 +143,8 @@ static void sum_gets(const ShmArena *arena, uint32_t map, ShmMapTotals *ret) {
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
                 const ShmRecord *r = shm_arena_record(arena, i);
 
-                ret->hits += shm_hint_load(&r->map_hits[map]);
-                ret->misses += shm_hint_load(&r->map_misses[map]);
+                ret->hits += shm_hint_load(&r->map_gets[map].hits);
+                ret->misses += shm_hint_load(&r->map_gets[map].misses);
         }
 }
 
@@ -168,7 +167,7 @@ void shm_map_totals(const ShmArena *arena, uint32_t i, ShmMapTotals *ret) {
         sum_gets(arena, i, ret);
 }
 
-static void ask_for_census(ShmArena *arena, uint32_t i) {
+void shm_map_ask_for_census(ShmArena *arena, uint32_t i) {
         /* ORDER: acqrel, pairs with shm_map_census_begin(); the wrong count comes before it. */
         (void) shm_add_acqrel(&arena->header->maps[i].miscounts, 1);
         /* ORDER: acqrel, pairs with shm_map_miscounts(); a sweep that begins after it finds the map. */
@@ -179,14 +178,14 @@ void shm_map_miscounted(ShmArena *arena, const ShmRecord *record) {
         uint64_t map = shm_load_rlx(&record->map); /* ORDER: rlx; the owner is dead. */
 
         if (map != 0 && map <= SHM_ROOTS_MAX)
-                ask_for_census(arena, (uint32_t) map - 1);
+                shm_map_ask_for_census(arena, (uint32_t) map - 1);
 }
 
 uint64_t shm_map_asked(const ShmArena *arena, uint32_t i) {
         /* A look at a state would give it a page. ORDER: rlx; asked again later. */
         if (shm_load_rlx(&arena->header->n_miscounts) == 0)
                 return 0;
-        /* ORDER: acq, pairs with ask_for_census(); before the root or the totals. */
+        /* ORDER: acq, pairs with shm_map_ask_for_census(); before the root or the totals. */
         return shm_load_acq(&arena->header->maps[i].miscounts);
 }
 
@@ -241,7 +240,7 @@ void shm_map_census_drop(ShmArena *arena, uint32_t i, const ShmMapCensus *census
         correct_total(state, SHM_MAP_MISCOUNTED, -census->entries_before);
         correct_total(state, SHM_MAP_BYTES, -census->bytes_before);
         if (census->changes_before != 0)
-                ask_for_census(arena, i);
+                shm_map_ask_for_census(arena, i);
 }
 
 /*
@@ -271,7 +270,7 @@ static void count_roughly_again(ShmArena *arena, uint32_t i, uint64_t roughly, u
                 /* ORDER: rlx; the maintainer alone writes it. */
                 shm_store_rlx(&arena->header->maps[i].roughly, now);
         else if (is_quiet(&c, roughly, now))
-                ask_for_census(arena, i);
+                shm_map_ask_for_census(arena, i);
 }
 
 void shm_map_count_again(ShmArena *arena, uint64_t now_ms) {

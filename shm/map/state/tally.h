@@ -128,16 +128,23 @@ static inline void shm_tally_gone(ShmActor *actor, const ShmTrie *trie, ShmMapCo
 /* These two count a get. Only the owner of the record calls them. */
 static inline void shm_tally_hit(const ShmActor *actor, const ShmTrie *trie) {
         if (trie->map != 0)
-                shm_hint_count(&actor->record->map_hits[trie->map - 1]);
+                shm_hint_count(&actor->record->map_gets[trie->map - 1].hits);
 }
 
 static inline void shm_tally_miss(const ShmActor *actor, const ShmTrie *trie) {
         if (trie->map != 0)
-                shm_hint_count(&actor->record->map_misses[trie->map - 1]);
+                shm_hint_count(&actor->record->map_gets[trie->map - 1].misses);
 }
 
 /* For repair, with the record of a dead thread: the map that the thread was changing is to be counted. */
 void shm_map_miscounted(ShmArena *arena, const ShmRecord *record);
+
+/* From now on the map's entries are to be counted; of a map that was removed, they are to be freed. */
+void shm_map_ask_for_census(ShmArena *arena, uint32_t i);
+static inline void shm_map_ask_for_census_of(const ShmTrie *trie) {
+        if (trie->map != 0)
+                shm_map_ask_for_census(trie->arena, trie->map - 1);
+}
 
 /* Counting a map anew, by a walk while other threads write: see ShmMapCensus. */
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shm/format/siphash.h"
+#include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 
 #define TRIES_MAX 4
@@ -28,6 +29,9 @@ int shm_map_unlink(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view,
                    ShmMapCount count) {
         int r = SHM_TRIE_E_CHANGED;
 
+        shm_map_condemn_tag(actor, view);
+        if (view->head.flags & SHM_LEAF_TAG && count == SHM_MAP_EVICTIONS)
+                shm_expiry_invalidated(actor->arena);
         for (uint32_t i = 0; i < TRIES_MAX && r == SHM_TRIE_E_CHANGED; i++) {
                 if (i > 0 && !shm_map_find_leaf(trie, view, c))
                         return -ENOENT;

@@ -18,6 +18,15 @@ static inline uint64_t shm_map_vacancy(const ShmTrie *trie, const ShmTrieCursor 
 bool shm_map_find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCursor *ret);
 
 /*
+ * To be called before the leaf is unlinked. The leaf of a tag is freed before that: so once a tag is absent, no entry
+ * has it. A linked leaf that is stale is no entry.
+ */
+static inline void shm_map_condemn_tag(ShmActor *actor, const ShmMapView *view) {
+        if (__builtin_expect(view->head.flags & SHM_LEAF_TAG, 0))
+                (void) shm_object_free(actor, view->handle);
+}
+
+/*
  * Deletes the leaf at the cursor, and counts that. -ENOENT: the leaf is gone already; SHM_TRIE_E_CHANGED: others
  * changed the word first, each time; -EIDRM, -ENOBUFS.
  */

@@ -86,6 +86,11 @@ void shm_wait_wake(const ShmTrie *trie, uint64_t hash) {
         wake_polled(trie->arena);
 }
 
+void shm_wait_wake_map(const ShmTrie *trie) {
+        for (uint64_t hash = 0; hash < SHM_MAP_WAITS; hash++)
+                shm_wait_wake(trie, hash);
+}
+
 void shm_wait_wake_all(ShmArena *arena) {
         shm_fence_sc(); /* ORDER: sc, pairs with shm_wait_begin(); the process is known to be no more. */
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {

@@ -28,6 +28,8 @@ void shm_wait_poke(const uint32_t *word);
 
 /* A claim on a key of this hash is no more. */
 void shm_wait_wake(const ShmTrie *trie, uint64_t hash);
+/* The map is no more. */
+void shm_wait_wake_map(const ShmTrie *trie);
 /*
  * For the maintainer, when a process has ended: its claims are free, and it may have died before it woke the waiters.
  */

@@ -44,6 +44,8 @@
 
 #include <errno.h>
 
+#include "shm/arena/root.h"
+
 #define RESTARTS_MAX 65536 /* a walk begins again since somebody made progress, or scribbles */
 
 int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
@@ -72,8 +74,8 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
 }
 
 /*
- * To the end of the path, or to the word that holds the inner node `stop`. SHM_TRIE_E_CHANGED: begin at the root.
- * -EIDRM.
+ * To the end of the path, or to the word that holds the inner node `stop`; that walk also passes words that were frozen
+ * since the trie is removed. SHM_TRIE_E_CHANGED: begin at the root. -EIDRM.
  */
 static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
         int r = 0;
@@ -83,9 +85,9 @@ static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
                         r = trie_down(trie, c);
                 c->frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
                 if (__builtin_expect(!c->frozen, 1))
-                        return r;
-                if (!trie_is_removable(trie, c->depth))
-                        return -EIDRM; /* nobody could end that removal */
+                        return r == 0 && c->raw == SHM_TRIE_CLOSED ? -EIDRM : r;
+                if (!trie_is_removable(trie, c->depth) && stop == 0)
+                        return -EIDRM; /* nobody could end that removal: the trie is removed */
                 c->value = shm_trie_thaw(c->value);
                 if (!shm_trie_is_inner(c->value) || c->value == stop)
                         return 0;
@@ -215,15 +217,6 @@ int shm_trie_next(const ShmTrie *trie, ShmTrieCursor *c) {
         return shm_trie_reload(trie, c);
 }
 
-/* It may be any root: repair asks about an object of a dead thread, which no longer moves. */
-static bool is_named_root(const ShmArena *arena, uint64_t handle) {
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
-                /* ORDER: acq, pairs with shm_root_set(); a root that is named stays as it is. */
-                if (shm_load_acq(&arena->header->roots[i].handle) == handle)
-                        return true;
-        return false;
-}
-
 /* One walk along all words where a leaf of the hash can be. SHM_TRIE_E_CHANGED, -EIDRM. */
 static int walk_contains(const ShmTrie *trie, uint64_t hash, uint64_t handle, bool *ret) {
         const uint64_t inner = handle ^ SHM_TRIE_FLIP;
@@ -249,7 +242,7 @@ bool shm_trie_contains(ShmArena *arena, uint64_t root, uint64_t hash, uint64_t h
         ShmTrie trie;
 
         if (root == SHM_NOTE_NAMED_ROOT)
-                return is_named_root(arena, handle);
+                return shm_root_names(arena, handle);
         if (shm_trie_open(&trie, arena, root) != 0)
                 return false;
         for (uint32_t i = 0; i < RESTARTS_MAX && r == SHM_TRIE_E_CHANGED; i++)

@@ -44,6 +44,12 @@ static inline int trie_load(const ShmTrie *trie, ShmTrieCursor *c) {
         return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;
 }
 
+/* Whether the trie was removed. What a thread finds in it without a walk from the root counts only if it was not. */
+static inline bool trie_is_removed(const ShmTrie *trie) {
+        /* ORDER: acq, pairs with shm_trie_remove(); after what was found. */
+        return shm_trie_is_frozen(shm_load_acq(&trie_root(trie)->word) ^ shm_trie_seal(trie->root));
+}
+
 static inline void trie_begin(const ShmTrie *trie, ShmTrieCursor *c, uint64_t hash) {
         *c = (ShmTrieCursor){ .hash = hash, .word = &trie_root(trie)->word, .node = trie->root };
 }

@@ -273,6 +273,20 @@ class Maps(Case):
         self.assertEqual(self.json('maps', 'clear', 'values', '--yes'), {'map': 'values', 'deleted': 1})
         self.refused(1, "no map 'none'", 'maps', 'clear', 'none', '--yes')
 
+    def test_remove(self):
+        """The daemon gives the memory back, and a client that has the map open finds that it is no more."""
+        self.fill()
+        self.refused(2, 'give --yes where nobody can be asked', 'maps', 'remove', 'values')
+        before = self.json('stats')['live_bytes']
+        self.assertEqual(self.text('maps', 'remove', 'values', '--yes'),
+                         "Removed map 'values'. Its memory goes back in the next seconds.\n")
+        self.assertNotIn('values', [m['map'] for m in self.json('maps')])
+        ctl_case.wait_for(lambda: self.json('stats')['live_bytes'] < before - N * 32)
+        self.refused(1, "no map 'values'", 'maps', 'remove', 'values', '--yes')
+        self.client.do('put 100 3')
+        self.assertEqual(self.one()['entries'], 3)
+        self.assertEqual(self.json('maps', 'remove', 'values', '--yes'), {'map': 'values'})
+
     def test_a_reader_that_has_enough(self):
         """Keys come part by part, and their reader may hang up."""
         self.fill()

@@ -1,7 +1,9 @@
 /*
  * Named roots: several threads make an object for a name at the same time, as when maps are created, and may die. Each
- * name has one entry, and names a live object or none; no object is left without a name.
+ * name has one entry, and names a live object or none; no object is left without a name. An entry whose name is unset
+ * may be another name's.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,17 +14,10 @@
 
 static char names[N_NAMES][SHM_ROOT_NAME_SIZE];
 
-/* Both names have their home at one entry. */
 static void pre(void) {
-        uint64_t home;
-
         world_init(2, 2, 0);
-        memset(world_arena.pool_key, 0, sizeof(world_arena.pool_key));
         (void) snprintf(names[0], sizeof(names[0]), "a");
-        home = shm_hash(&world_arena, "a", 1) % SHM_ROOTS_MAX;
-        for (unsigned i = 0;
-             i == 0 || shm_hash(&world_arena, names[1], strlen(names[1])) % SHM_ROOTS_MAX != home; i++)
-                (void) snprintf(names[1], sizeof(names[1]), "b%u", i);
+        (void) snprintf(names[1], sizeof(names[1]), "b");
         world_tidy();
 }
 
@@ -87,6 +82,25 @@ static void t1_replace(void) {
         replace(1);
 }
 
+/* The first name is unset, and its object freed. Its entry is the next name's, or the name's own. */
+static void t0_unset(void) {
+        uint64_t before = 0;
+
+        world.results[0] = shm_root_get(&world_arena, names[0], &before);
+        if (world.results[0] == 0)
+                world.results[0] = shm_root_set(&world_arena, names[0], before, 0);
+        if (world.results[0] == 0)
+                (void) shm_object_free(world_actor(0), before);
+}
+
+/* A name that another had the entry of is not mistaken for it. */
+static void t1_get_other(void) {
+        uint64_t handle;
+
+        if (shm_root_get(&world_arena, names[1], &handle) == 0)
+                model_fail("b has the handle of a");
+}
+
 /* How many names have an object. One that was replaced is freed by a thread that may have died: it is left. */
 static unsigned check(unsigned dead, unsigned n_entries, unsigned n_replaced) {
         unsigned n = 0, n_taken = 0;
@@ -110,11 +124,15 @@ static unsigned check(unsigned dead, unsigned n_entries, unsigned n_replaced) {
 }
 
 static void post_one(unsigned dead) {
-        unsigned n = check(dead, 1, 0);
+        unsigned n = check(dead, 2, 0);
 
-        if (dead != 3 && n != 1)
+        bool neither = world.results[0] == -EAGAIN && world.results[1] == -EAGAIN; /* they kept in step */
+
+        if (dead == 0 && n != !neither)
                 model_fail("makes %d %d, %u are named", world.results[0], world.results[1], n);
-        if (dead == 0 && (world.results[0] == 0) == (world.results[1] == 0))
+        if (n != (world.results[0] == 0) + (world.results[1] == 0) && dead == 0)
+                model_fail("makes %d %d, %u are named", world.results[0], world.results[1], n);
+        if (dead == 0 && !neither && (world.results[0] == 0) == (world.results[1] == 0))
                 model_fail("makes %d %d", world.results[0], world.results[1]);
 }
 
@@ -133,11 +151,29 @@ static void post_replaced(unsigned dead) {
                 model_fail("replaces %d %d, %u are named", world.results[0], world.results[1], n);
 }
 
+static void post_unset(unsigned dead) {
+        unsigned n = check(dead, 2, 1);
+
+        if (dead == 0 && (n != 1 || world.results[0] != 0 || world.results[1] != 0))
+                model_fail("unset %d, make %d, %u are named", world.results[0], world.results[1], n);
+}
+
+static void post_get(unsigned dead) {
+        unsigned n = check(dead, 1, 1);
+
+        if (dead == 0 && n != 0)
+                model_fail("unset %d, %u are named", world.results[0], n);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "make-make", .pre = pre, .actors = { t0_make, t1_make }, .post = post_one, .deaths = 2 },
         { .name = "make-make-other", .pre = pre, .actors = { t0_make, t1_make_other }, .post = post_two, .deaths = 2,
           .weak = true },
+        { .name = "unset-make-other", .pre = pre_named, .actors = { t0_unset, t1_make_other }, .post = post_unset,
+          .deaths = 2, .weak = true },
+        { .name = "unset-get-other", .pre = pre_named, .actors = { t0_unset, t1_get_other }, .post = post_get,
+          .deaths = 1 },
         { .name = "replace-replace", .pre = pre_named, .actors = { t0_replace, t1_replace }, .post = post_replaced,
           .deaths = 2, .weak = true },
 };

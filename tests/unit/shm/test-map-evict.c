@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "shm/arena/map-set.h"
 #include "shm/arena/root.h"
 #include "shm/cache/cache.h"
 #include "shm/epoch/epoch-open.h"
@@ -937,7 +938,7 @@ static void test_evict_beside_never(void **state) {
 }
 
 static bool is_offered(Fixture *f, const ShmTrie *trie) {
-        return f->arena.header->evicting >> (trie->map - 1) & 1;
+        return shm_map_set_has(&f->arena.header->evicting, trie->map - 1);
 }
 
 /* The largest map has nothing to give: its count is wrong. The next one has. The first is not searched by each put. */
@@ -976,7 +977,7 @@ static void test_evict_beside_unknown(void **state) {
         open_beside(f, 40000, SIZE, &other);
         while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
                 ;
-        f->arena.header->evicting = 0;
+        f->arena.header->evicting = (ShmMapSet){};
         put_beside(f, &other, 1, 3000);
         assert_true(is_offered(f, &f->trie));
         put_beside(f, &other, 30000, SIZE);
@@ -1169,7 +1170,8 @@ static void test_evict_beside_scribbled(void **state) {
         for (uint32_t i = 0; i < 20000; i++) {
                 uint64_t random = (uint64_t) rand() << 33 ^ (uint64_t) rand() << 11 ^ (uint64_t) rand();
 
-                f->arena.header->evicting = i % 3 ? random : UINT64_MAX;
+                for (unsigned k = 0; k < 4; k++)
+                        f->arena.header->evicting.bits[k] = i % 3 ? random : UINT64_MAX;
                 f->arena.header->maps[i % SHM_ROOTS_MAX].counts[SHM_MAP_BYTES] = random >> i % 64;
                 f->arena.lines[i % f->arena.n_slabs].maps |= random;
                 assert_int_equal(put_in(f, &other, i, i % 5 ? SIZE : 700, SHM_MAP_PUT, 0), 0);

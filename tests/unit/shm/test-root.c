@@ -77,7 +77,7 @@ static void name_of(uint32_t i, char *name) {
         snprintf(name, SHM_ROOT_NAME_SIZE, "root %u", i);
 }
 
-/* Probes collide in any order, and each of 64 names keeps its own value. */
+/* Each name keeps its own value, and a name that is unset leaves its entry to another. */
 static void test_set_until_full(void **state) {
         TestArena *t = *state;
         char name[SHM_ROOT_NAME_SIZE];
@@ -86,6 +86,7 @@ static void test_set_until_full(void **state) {
 
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
                 name_of(i, name);
+                assert_int_equal(shm_root_n_free(&t->arena), SHM_ROOTS_MAX - i);
                 assert_int_equal(shm_root_set(&t->arena, name, 0, 100 + i), 0);
         }
         assert_int_equal(shm_root_set(&t->arena, "one more", 0, 1), -ENOSPC);
@@ -98,72 +99,132 @@ static void test_set_until_full(void **state) {
         }
         assert_int_equal(n, SHM_ROOTS_MAX);
         assert_int_equal(shm_root_at(&t->arena, SHM_ROOTS_MAX, name, &handle), -ENOENT);
+        assert_int_equal(shm_root_set(&t->arena, "root 7", 107, 0), 0);
+        assert_int_equal(shm_root_set(&t->arena, "one more", 0, 1), 0);
+        assert_int_equal(shm_root_index(&t->arena, "one more"), 7);
+        assert_int_equal(shm_root_at(&t->arena, 7, name, &handle), 0);
+        assert_string_equal(name, "one more");
+        assert_int_equal(shm_root_set(&t->arena, "root 7", 0, 107), -ENOSPC);
 }
 
-/* A name is taken by its first set, not by asking for it, nor by setting it absent. */
+/* A name takes no entry by asking for it, nor by setting it absent. */
 static void test_set_takes_no_entry(void **state) {
         TestArena *t = *state;
 
         assert_int_equal(shm_root_set(&t->arena, "a", 0, 0), 0);
         assert_int_equal(shm_root_set(&t->arena, "b", 9, 1), -EAGAIN);
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
-                assert_true(t->arena.header->roots[i].hash == 0);
+        assert_int_equal(shm_root_n_ever(&t->arena), 0);
 }
 
-static ShmRoot *entry(TestArena *t, const char *name) {
-        uint64_t hash = shm_hash(&t->arena, name, strlen(name));
+/* Many names one after another, as of maps that a deploy makes and removes. */
+static void test_set_again_and_again(void **state) {
+        TestArena *t = *state;
+        char name[SHM_ROOT_NAME_SIZE];
 
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
-                if (t->arena.header->roots[i].hash == hash)
-                        return &t->arena.header->roots[i];
-        return NULL;
+        for (uint32_t i = 0; i < 10 * SHM_ROOTS_MAX; i++) {
+                name_of(i, name);
+                assert_int_equal(shm_root_set(&t->arena, name, 0, 100 + i), 0);
+                assert_int_equal(shm_root_set(&t->arena, name, 100 + i, 0), 0);
+        }
+        assert_int_equal(shm_root_n_ever(&t->arena), 1);
 }
 
-/* The one who took the entry died before it wrote the text, or before the handle. */
+/* The thread that proposed died. */
 static void test_set_after_death(void **state) {
         TestArena *t = *state;
-        uint64_t hash = shm_hash(&t->arena, "a", 1), handle;
+        ShmRootProposal proposal;
         char name[SHM_ROOT_NAME_SIZE];
-        ShmRoot *root = &t->arena.header->roots[hash % SHM_ROOTS_MAX];
+        uint64_t handle;
 
-        root->hash = hash;
+        assert_int_equal(shm_root_propose(&t->arena, "a", 7, &proposal), 0);
         assert_int_equal(shm_root_get(&t->arena, "a", &handle), -ENOENT);
-        assert_int_equal(shm_root_at(&t->arena, (uint32_t) (root - t->arena.header->roots), name, &handle),
-                         -ENOENT);
+        assert_int_equal(shm_root_at(&t->arena, proposal.i, name, &handle), -ENOENT);
+        assert_int_equal(shm_root_of(&t->arena, proposal.i), 0);
         assert_int_equal(shm_root_set(&t->arena, "a", 0, 5), 0);
-        assert_int_equal(shm_root_at(&t->arena, (uint32_t) (root - t->arena.header->roots), name, &handle),
-                         0);
-        assert_string_equal(name, "a");
+        assert_int_equal(shm_root_get(&t->arena, "a", &handle), 0);
         assert_int_equal(handle, 5);
+        assert_int_equal(shm_root_confirm(&t->arena, &proposal), -EAGAIN);
+        assert_int_equal(shm_root_get(&t->arena, "a", &handle), 0);
+        assert_int_equal(handle, 5);
+        assert_int_equal(shm_root_n_free(&t->arena), SHM_ROOTS_MAX - 1);
+}
+
+/* Repair asks whether a name has the object. */
+static void test_names(void **state) {
+        TestArena *t = *state;
+        ShmRootProposal proposal;
+
+        assert_int_equal(shm_root_propose(&t->arena, "a", 7, &proposal), 0);
+        assert_false(shm_root_names(&t->arena, 7));
+        assert_int_equal(shm_root_confirm(&t->arena, &proposal), SHM_ROOT_E_WITHDRAWN);
+        assert_int_equal(shm_root_set(&t->arena, "a", 0, 7), 0);
+        assert_true(shm_root_names(&t->arena, 7));
+        assert_int_equal(shm_root_remove(&t->arena, "a", 7), 0);
+        assert_true(shm_root_names(&t->arena, 7));
+}
+
+/* Proposals of dead threads have all entries but one. */
+static void test_set_full_of_proposals(void **state) {
+        TestArena *t = *state;
+        char name[SHM_ROOT_NAME_SIZE];
+        ShmRootProposal proposal;
+        uint64_t handle;
+
+        assert_int_equal(shm_root_set(&t->arena, "a", 0, 5), 0);
+        for (uint32_t i = 1; i < SHM_ROOTS_MAX; i++) {
+                name_of(i, name);
+                assert_int_equal(shm_root_propose(&t->arena, name, 100 + i, &proposal), 0);
+        }
+        assert_int_equal(shm_root_set(&t->arena, "b", 0, 6), 0);
+        assert_int_equal(shm_root_get(&t->arena, "a", &handle), 0);
+        assert_int_equal(shm_root_confirm(&t->arena, &proposal), SHM_ROOT_E_WITHDRAWN);
+}
+
+/* A name that was removed is free at once; its entry is not. */
+static void test_remove(void **state) {
+        TestArena *t = *state;
+        char name[SHM_ROOT_NAME_SIZE];
+        uint64_t handle;
+
+        assert_int_equal(shm_root_set(&t->arena, "a", 0, 5), 0);
+        assert_int_equal(shm_root_remove(&t->arena, "a", 6), -EAGAIN);
+        assert_int_equal(shm_root_remove(&t->arena, "a", 5), 0);
+        assert_int_equal(shm_root_remove(&t->arena, "a", 5), -EAGAIN);
+        assert_int_equal(shm_root_get(&t->arena, "a", &handle), -ENOENT);
+        assert_int_equal(shm_root_at(&t->arena, 0, name, &handle), -ENOENT);
+        assert_int_equal(shm_root_set(&t->arena, "a", 0, 6), 0);
+        assert_int_equal(shm_root_index(&t->arena, "a"), 1);
+        assert_int_equal(shm_root_removal(&t->arena, 0), 5);
+        assert_int_equal(shm_root_removal(&t->arena, 1), 0);
+        shm_root_removed(&t->arena, 0, 5);
+        assert_int_equal(shm_root_removal(&t->arena, 0), 0);
+        assert_int_equal(shm_root_set(&t->arena, "b", 0, 7), 0);
+        assert_int_equal(shm_root_index(&t->arena, "b"), 0);
 }
 
 static void test_at_scribbled(void **state) {
         TestArena *t = *state;
         char name[SHM_ROOT_NAME_SIZE];
         uint64_t handle;
-        ShmRoot *root;
 
         assert_int_equal(shm_root_set(&t->arena, "a", 0, 5), 0);
-        root = entry(t, "a");
-        memset(root->name, 0x1b, sizeof(root->name));
-        assert_int_equal(shm_root_at(&t->arena, (uint32_t) (root - t->arena.header->roots), name, &handle),
-                         0);
-        assert_int_equal(strlen(name), SHM_ROOT_NAME_SIZE - 1);
-        assert_int_equal(strspn(name, "?"), SHM_ROOT_NAME_SIZE - 1);
-        memset(root->name, 0, sizeof(root->name));
-        assert_int_equal(shm_root_at(&t->arena, (uint32_t) (root - t->arena.header->roots), name, &handle),
-                         0);
+        memset(t->arena.header->roots[0].name, 0x1b, sizeof(t->arena.header->roots[0].name));
+        assert_int_equal(shm_root_at(&t->arena, 0, name, &handle), 0);
         assert_int_equal(name[0], '#');
+        assert_int_equal(strlen(name), 17);
+        assert_int_equal(shm_root_get(&t->arena, "a", &handle), 0);
 }
 
 #define ON_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hash_vector), ON_ARENA(test_hash_keyed),
-                ON_ARENA(test_set_compares),        ON_ARENA(test_set_bad_name),
-                ON_ARENA(test_set_read_only),       ON_ARENA(test_set_until_full),
-                ON_ARENA(test_set_takes_no_entry),  ON_ARENA(test_set_after_death),
+                cmocka_unit_test(test_hash_vector),   ON_ARENA(test_hash_keyed),
+                ON_ARENA(test_set_compares),          ON_ARENA(test_set_bad_name),
+                ON_ARENA(test_set_read_only),         ON_ARENA(test_set_until_full),
+                ON_ARENA(test_set_takes_no_entry),    ON_ARENA(test_set_again_and_again),
+                ON_ARENA(test_set_after_death),       ON_ARENA(test_names),
+                ON_ARENA(test_set_full_of_proposals), ON_ARENA(test_remove),
                 ON_ARENA(test_at_scribbled),
         };
 

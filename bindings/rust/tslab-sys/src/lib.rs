@@ -143,6 +143,7 @@ pub struct tslab_thread_stats {
 // <tslab_map.h>
 
 pub const TSLAB_MAP_KEY_MAX: usize = 4096;
+pub const TSLAB_MAP_TAGS_MAX: usize = 4;
 pub const TSLAB_MAP_NAME_MAX: usize = 43;
 pub const TSLAB_MAP_EXISTING: u32 = 1;
 pub const TSLAB_MAP_EXCLUSIVE: u32 = 2;
@@ -208,8 +209,9 @@ pub struct tslab_map_put_options {
     pub epoch: u32,
     pub ttl_ms: u32,
     pub mode: u32,
-    pub reserved: u32,
+    pub n_tags: u32,
     pub version: tslab_handle,
+    pub tags: *const tslab_handle,
 }
 
 #[repr(C)]
@@ -346,6 +348,15 @@ extern "C" {
         name: *const c_char,
         options: *const tslab_map_options,
     ) -> c_int;
+    pub fn tslab_map_remove(pool: *mut tslab, name: *const c_char) -> c_int;
+    pub fn tslab_map_tag(
+        map: *mut tslab_map,
+        tag: *const c_void,
+        tag_size: usize,
+        epoch: u32,
+        ret_tag: *mut tslab_handle,
+    ) -> c_int;
+    pub fn tslab_map_invalidate(map: *mut tslab_map, tag: *const c_void, tag_size: usize) -> c_int;
     pub fn tslab_map_close(map: *mut tslab_map) -> *mut tslab_map;
     pub fn tslab_map_size_max(map: *mut tslab_map) -> usize;
     pub fn tslab_map_get(

@@ -80,8 +80,8 @@ errors! {
     Stale = 116, "the handle, or the era of the epoch, is over";
     /// The arena, the system or the pool's limit has no memory for it.
     NoMemory = 12, "no memory is left for it";
-    /// No room: the map's limit is reached, all named roots have been used, or no epoch can be spared.
-    NoSpace = 28, "no room is left for it";
+    /// No room: the map's limit is reached, all named roots are in use, or no epoch can be spared.
+    NoSpace = 28, "the map is at its limit, or all 255 names of maps and roots are in use: remove maps";
     /// The epoch is closed to allocation.
     EpochClosed = 108, "the epoch is closed";
     /// Larger than the pool, or the map, takes.

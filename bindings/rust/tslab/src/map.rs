@@ -313,8 +313,8 @@ impl Pool {
     /// Opens the map of that name, and creates it where there is none.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the name is empty, longer than 43 bytes or no printable text; [`Error::NoSpace`]: 64 named
-    /// roots have been used; and the others of `tslab_map_open(3)`.
+    /// [`Error::Invalid`]: the name is empty, longer than 43 bytes or no printable text; [`Error::NoSpace`]: all
+    /// names of maps and roots are in use; and the others of `tslab_map_open(3)`.
     pub fn map(&self, name: &str) -> Result<Map> {
         self.map_with(name, &MapOptions::new())
     }

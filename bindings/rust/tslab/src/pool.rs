@@ -541,7 +541,7 @@ impl Pool {
     /// Sets a named root if it is `expected`; nothing means that there is no such root.
     ///
     /// # Errors
-    /// [`Error::Changed`]: it is not; [`Error::NoSpace`]: 64 names have been used; [`Error::Invalid`],
+    /// [`Error::Changed`]: it is not; [`Error::NoSpace`]: 255 names are in use; [`Error::Invalid`],
     /// [`Error::ReadOnly`].
     pub fn root_set<T: ?Sized>(
         &self,
