@@ -182,6 +182,7 @@ int tslab_class_stats(struct tslab *pool, size_t size, struct tslab_count *ret);
 int tslab_epoch_stats(struct tslab *pool, uint32_t epoch, struct tslab_count *ret);
 int tslab_thread_stats(struct tslab *pool, struct tslab_thread_stats *stats);
 
+int tslab_map_remove(struct tslab *pool, const char *name);
 int tslab_map_open(struct tslab_map **ret, struct tslab *pool, const char *name,
                    const struct tslab_map_options *options);
 struct tslab_map *tslab_map_close(struct tslab_map *map);
@@ -243,7 +244,10 @@ struct value get_value(struct tslab_map *map, const void *key, size_t key_size, 
 struct value take_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept, void *buffer,
                         size_t buffer_size);
 int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
-              const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms);
+              const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms, const tslab_handle *tags,
+              size_t n_tags);
+int tslab_map_tag(struct tslab_map *map, const void *tag, size_t tag_size, uint32_t epoch, tslab_handle *ret_tag);
+int tslab_map_invalidate(struct tslab_map *map, const void *tag, size_t tag_size);
 
 struct claim { tslab_handle version; bool mine; };
 int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, uint32_t limit_ms,
@@ -345,9 +349,11 @@ static struct value take_value(struct tslab_map *map, const void *key, size_t ke
 }
 
 static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
-                     const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms) {
+                     const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms, const tslab_handle *tags,
+                     size_t n_tags) {
         struct tslab_map_put_options options = {
                 .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode, .version = version,
+                .tags = tags, .n_tags = (uint32_t) n_tags,
         };
 
         return tslab_map_put_with(map, key, key_size, value, value_size, &options);

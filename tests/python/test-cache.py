@@ -150,6 +150,39 @@ class Alone(unittest.TestCase):
         self.assertEqual(made.count(3), 1)
         self.assertLessEqual(self.cache.ttl(Shop.stock.key_of(Shop(), 3)), 60)
 
+    def test_tags(self):
+        c = self.cache
+        made = []
+        c.set('a', 1, tags=['t', 'u'])
+        c.set('b', 2, tags=('u',))
+        c.set('c', 3)
+        self.assertTrue(c.invalidate('t'))
+        self.assertFalse(c.invalidate('t'))
+        self.assertEqual([c.get(k) for k in 'abc'], [None, 2, 3])
+
+        @c.memoize(tags=lambda n: [f'product {n}'])
+        def page(n):
+            made.append(n)
+            return f'page {n}'
+
+        self.assertEqual([page(1), page(2), page(1)], ['page 1', 'page 2', 'page 1'])
+        c.invalidate('product 1')
+        self.assertEqual([page(1), page(2)], ['page 1', 'page 2'])
+        self.assertEqual(made, [1, 2, 1])
+
+        def make_of_old_data():
+            c.invalidate('old')
+            return 'old'
+
+        self.assertEqual(c.get_or_compute('k', make_of_old_data, tags=['old']), 'old')
+        self.assertIsNone(c.get('k'))
+        self.assertEqual(c.get_or_compute('k', lambda: 'new', tags=['old']), 'new')
+        self.assertEqual(c.get('k'), 'new')
+        with self.assertRaises(ValueError):
+            c.set('a', 1, tags='abcde'.split() * 5)
+        with self.assertRaises(TypeError):
+            c.set('a', 1, tags='one')
+
     def test_bytes(self):
         plain = tslab.Cache(self.pool, 'plain')
         plain.set('a', bytearray(b'1'))
@@ -280,8 +313,17 @@ class Alone(unittest.TestCase):
 
         with self.assertRaises(ZeroDivisionError):      # the stale value stays for the next ones
             cache.get_or_compute('a', lambda: 1 / 0)
+        self.assertEqual(cache.get_or_compute('a', lambda: 1 / 0, stale_on_error=True), 'old')
         self.assertEqual(cache.get_or_compute('a', make), 'new')
         self.assertEqual(cache.get('a'), 'new')
+        with self.assertRaises(ZeroDivisionError):
+            cache.get_or_compute('b', lambda: 1 / 0, stale_on_error=True)
+        with self.assertRaises(KeyboardInterrupt):
+            cache.get_or_compute('b', self.interrupt, stale_on_error=True)
+
+    @staticmethod
+    def interrupt():
+        raise KeyboardInterrupt
 
     def test_evicts_where_the_pool_is_full(self):
         cache = tslab.Cache(self.pool, 'evicts', evict='sieve')

@@ -117,6 +117,7 @@ class Growth(unittest.TestCase):
         self.repeat('batch', lambda: pool.free_batch(pool.alloc_batch(64, 10)))
         self.repeat('root_get', lambda: pool.root_get('r'))
         self.repeat('root_set', lambda: pool.root_set('r', self.handle, self.handle))
+        self.repeat('map_remove', lambda: ignore(tslab.NotFoundError, pool.map_remove, 'none'))
 
         def pending():
             with pool.pending(64) as (handle, _):
@@ -186,6 +187,9 @@ class Growth(unittest.TestCase):
         self.repeat('get_version', lambda: m.get_version(b'1'))
         self.repeat('put', lambda: m.put(KEY, VALUE))
         self.repeat('put with a lifetime', lambda: m.put(KEY, VALUE, ttl=1000))
+        self.repeat('tags', lambda: (m.put(KEY, VALUE, tags=('t', m.tag('u'))), m.invalidate('t')))
+        m.invalidate('u')
+        m.put(KEY, VALUE)
         self.repeat('touch and ttl', lambda: (m.touch(KEY, 1000), m.ttl(KEY)))
         self.repeat('put and get much', lambda: (m.put(b'much', bytes(10000)), m.get(b'much')))
         self.repeat('add', lambda: m.add(b'counter', ttl=1000))
@@ -290,6 +294,8 @@ class Growth(unittest.TestCase):
             return 2 * x
 
         self.repeat('memoize', lambda: (double(1), double.forget(1)))
+        self.repeat('tags of a cache', lambda: (c.set('tagged', 1, tags=['t']), c.invalidate('t')))
+        c.delete('tagged')
         self.repeat('make with memoize', lambda: c.memoize(len, ttl=1), N_SLOW)
         with contextlib.closing(asyncio.new_event_loop()) as loop:
             self.repeat('async', lambda: loop.run_until_complete(self.use_async(c)), N_SLOW)

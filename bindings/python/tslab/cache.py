@@ -9,7 +9,7 @@ import inspect
 import math
 import sys
 import time
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from tslab import _wait
 from tslab._bytes import Key, encoded
@@ -18,7 +18,7 @@ from tslab._store import LOOK_SECONDS, Store
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
                           TooLargeError, is_damaged)
 from tslab.lock import Lock, holds
-from tslab.map import CLAIM_SECONDS, Lifetime, Map, is_stale, ttl_left
+from tslab.map import CLAIM_SECONDS, Lifetime, Map, _checked_tags, is_stale, ttl_left
 from tslab.memoize import Memoize
 from tslab.pool import EPOCH_CURRENT, Pool
 from tslab.stats import MapStats
@@ -30,6 +30,7 @@ UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError,
 # The claims whose values are being computed in this context, or by a caller of it.
 _computing: contextvars.ContextVar[FrozenSet[Tuple[bytes, int]]] = contextvars.ContextVar('computing', default=frozenset())
 
+_NONE = object()
 _FOUND, _COMPUTE, _WAIT = range(3)
 
 
@@ -137,7 +138,7 @@ class Cache(Store):
     # Computing
 
     def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
-                       timeout: float = 30) -> Any:
+                       timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False) -> Any:
         """Returns a key's value. If the key is absent, sets it to the value that `make` returns.
 
         One caller of all processes and threads computes the value; the others wait for it, or get the stale value if
@@ -146,11 +147,16 @@ class Cache(Store):
         more than 30 seconds. If the pool does not take a value, because it is too large, the pool is full, or a daemon
         is needed and absent, the value is returned all the same, and that is logged.
 
+        With `stale_on_error`, a caller whose `make` raises an Exception gets the stale value, if the map keeps one, and
+        that is logged; the next caller computes again.
+
+        With `tags`, up to four, the value is absent once invalidate() was called for one of them, be it while `make` runs.
+
         `make` must not ask for the same key: RuntimeError. If it is a coroutine function, this returns a coroutine. A
         caller in a thread in which asyncio runs, and that does not await, computes the value rather than to stop the
         loop."""
         if inspect.iscoroutinefunction(make):
-            return self.get_or_compute_async(key, make, ttl, timeout)
+            return self.get_or_compute_async(key, make, ttl, timeout, tags=tags, stale_on_error=stale_on_error)
         data, end = encoded(key), time.monotonic() + timeout
         claim = ffi.new('struct claim *')
         try:
@@ -160,19 +166,25 @@ class Cache(Store):
                     return value
                 if state == _COMPUTE or _wait.runs_loop() or not self._wait(data, claim.version, end):
                     break
+            handles = self._tags(tags)
             with self._is_computing(data, claim):
                 value = make()
             if inspect.iscoroutine(value):
                 value.close()
                 raise TypeError('`make` returned a coroutine: pass a coroutine function, or await get_or_compute_async()')
-            self._keep(data, claim, value, ttl)
+            self._keep(data, claim, value, ttl, handles)
             return value
-        except BaseException:
+        except BaseException as e:
             self._give_up(data, claim)
-            raise
+            if not stale_on_error or not isinstance(e, Exception):
+                raise
+            value = self._stale_for(data, e)
+            if value is _NONE:
+                raise
+            return value
 
     async def get_or_compute_async(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
-                                   timeout: float = 30) -> Any:
+                                   timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False) -> Any:
         """As get_or_compute(), for asyncio. What `make` returns is awaited, if it can be."""
         data, end = encoded(key), time.monotonic() + timeout
         claim = ffi.new('struct claim *')
@@ -183,15 +195,21 @@ class Cache(Store):
                     return value
                 if state == _COMPUTE or not await self._wait_async(data, claim.version, end):
                     break
+            handles = self._tags(tags)
             with self._is_computing(data, claim):
                 value = make()
                 if inspect.isawaitable(value):
                     value = await value
-            self._keep(data, claim, value, ttl)
+            self._keep(data, claim, value, ttl, handles)
             return value
-        except BaseException:
+        except BaseException as e:
             self._give_up(data, claim)
-            raise
+            if not stale_on_error or not isinstance(e, Exception):
+                raise
+            value = self._stale_for(data, e)
+            if value is _NONE:
+                raise
+            return value
 
     def _seek(self, key: bytes, claim: Any) -> Tuple[int, Any]:
         """The value; or a claim that is the caller's; or whether to wait for that of another."""
@@ -252,11 +270,22 @@ class Cache(Store):
         finally:
             _computing.reset(token)
 
-    def _keep(self, key: bytes, claim: Any, value: Any, ttl: Optional[Lifetime]) -> None:
+    def _tags(self, tags: Sequence[Key]) -> Optional[Sequence[int]]:
+        """The tags as they are before the computation. None: the pool does not take them, and so no value with them."""
+        try:
+            return tuple(self._write(Map.tag, encoded(tag)) for tag in _checked_tags(tags)) if tags else ()
+        except UNKEPT as e:
+            self._tell_unkept(e)
+            return None
+
+    def _keep(self, key: bytes, claim: Any, value: Any, ttl: Optional[Lifetime], tags: Optional[Sequence[int]]) -> None:
         if not claim.version:       # there was no room for it
             return
+        if tags is None:
+            self._give_up(key, claim)
+            return
         try:
-            self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
+            self._write(Map.replace, key, claim.version, self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl), tags)
         except ChangedError:
             pass        # a value that was put meanwhile is newer than this one, and so is a deletion
         except UNKEPT as e:
@@ -266,6 +295,13 @@ class Cache(Store):
     def _give_up(self, key: bytes, claim: Any) -> None:
         if claim.mine:
             self._forget(key, claim.version)    # it ends by itself, too
+
+    def _stale_for(self, key: bytes, e: Exception) -> Any:
+        """The value, stale or not, that a caller gets in place of an exception."""
+        value = self._value(self._find(key, lib.TSLAB_MAP_STALE), _NONE)
+        if value is not _NONE:
+            self._log_seldom('failed', 'a computation failed, and a stale value serves: %s: %s', type(e).__name__, e)
+        return value
 
     def _tell_unkept(self, e: Error) -> None:
         self._log_seldom('unkept', 'a value was computed, and not kept: %s', e)
@@ -288,9 +324,14 @@ class Cache(Store):
 
     # Writing
 
-    def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:
-        """Sets a key's value, present or absent before. If this fails, the old value stays."""
-        self._write(Map.put, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl))
+    def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None, *, tags: Sequence[Key] = ()) -> None:
+        """Sets a key's value, present or absent before. If this fails, the old value stays. With `tags`, up to four, the
+        value is absent once invalidate() was called for one of them after this call."""
+        self._write(Map.put, encoded(key), self.dumps(value), EPOCH_CURRENT, self._lifetime(ttl), tags)
+
+    def invalidate(self, tag: Key) -> bool:
+        """Makes all values with this tag absent, at once and in all processes. Returns whether there was such a tag."""
+        return bool(self._write(Map.invalidate, encoded(tag)))
 
     def _set_or_forget(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> bool:
         """As set(), for adapters whose callers go on without a cache. If the pool does not take the value, it is not set

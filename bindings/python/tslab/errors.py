@@ -78,7 +78,7 @@ def is_damaged(error: Error) -> bool:
 _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.ESTALE: (StaleError, 'the handle or the era of the epoch is over'),
     errno.ENOMEM: (FullError, 'no memory is left for it'),
-    errno.ENOSPC: (FullError, 'no room is left for it'),
+    errno.ENOSPC: (FullError, 'the map is at its limit, or all 255 names of maps and roots are in use: remove maps'),
     errno.ESHUTDOWN: (EpochClosedError, 'the epoch is closed'),
     errno.E2BIG: (TooLargeError, 'larger than the pool, or the map, takes'),
     errno.ENOENT: (NotFoundError, 'there is no such thing'),
@@ -98,7 +98,7 @@ _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.EREMOTE: (Error, 'the daemon is of another pid namespace'),
     errno.EOVERFLOW: (CounterRangeError, 'the sum is beyond 64 bits'),
     errno.EDEADLK: (Error, 'this thread has the claim, and would wait for itself'),
-    errno.EIDRM: (Error, 'the index of all maps was revoked: open the map anew'),
+    errno.EIDRM: (Error, 'the map was removed, or the index of all maps was revoked: open the map anew'),
     errno.EPROTONOSUPPORT: (Error, 'the pool is of another version or build: use one version, and restart after an upgrade'),
 }
 

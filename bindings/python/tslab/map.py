@@ -7,7 +7,7 @@ import errno
 import math
 import time
 from collections.abc import ItemsView, MutableMapping, ValuesView
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
 from tslab import _wait
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, Key, c_string, encoded, raw
@@ -21,6 +21,7 @@ _RAISE = object()       # pop() without a default
 _ROOM = 8192            # for a key, and a value that is not large
 _ENDLESS_MS = 2 ** 64 - 1
 _EVICT = {None: lib.TSLAB_MAP_EVICT_NEVER, 'sieve': lib.TSLAB_MAP_EVICT_SIEVE}
+TAGS_MAX = 4            # an entry has so many at most
 CLAIM_SECONDS = 30.0
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
 _UNPICKLED = '_native', '_owner', '_buffers', 'size_max'       # attributes that a copy of a map has of its own
@@ -59,6 +60,14 @@ def ttl_left(found: Any) -> float:
 
 def is_stale(found: Any) -> bool:
     return bool(found.flags & lib.TSLAB_MAP_STALE)
+
+
+def _checked_tags(tags: Sequence[Union[Key, int]]) -> Sequence[Union[Key, int]]:
+    if isinstance(tags, (str, bytes)):
+        raise TypeError(f'tags is a sequence of tags, not one: ({tags!r},)')
+    if len(tags) > TAGS_MAX:
+        raise ValueError(f'an entry has at most {TAGS_MAX} tags, not {len(tags)}')
+    return tags
 
 
 class Claim(NamedTuple):
@@ -115,8 +124,8 @@ class Map(MutableMapping[bytes, bytes]):
 
     Calls that write raise FullError if there is no memory for more (the old value stays), TooLargeError, ReadOnlyError
     in a pool that was opened as a reader, EpochClosedError and StaleError for the epoch, and the errors of attaching in
-    a forked child (see Pool). All calls raise Error with EIDRM if an operator revoked the index of the maps: open the
-    map again. Calls that read a value, pop() too, raise Error with EUCLEAN if a stray write has damaged it; a put
+    a forked child (see Pool). All calls raise Error with EIDRM if the map was removed (Pool.map_remove()), or an operator
+    revoked the index of the maps: open the map again. Calls that read a value, pop() too, raise Error with EUCLEAN if a stray write has damaged it; a put
     replaces it.
     """
 
@@ -124,7 +133,7 @@ class Map(MutableMapping[bytes, bytes]):
                  ttl: Optional[Lifetime] = None, limit_bytes: int = 0, value_max: int = 0, stale: Lifetime = 0,
                  evict: Optional[str] = None) -> None:
         """`existing`: NotFoundError if there is no such map; `exclusive`: Error with EEXIST if there is one. A name has
-        1 to 43 bytes of printable UTF-8, and takes one of the pool's 64 roots for good (Error with ENOSPC).
+        1 to 43 bytes of printable UTF-8, and takes one of the pool's 255 names until Pool.map_remove() (FullError with ENOSPC).
 
         The other arguments belong to the map, and count only if this call makes it. `ttl`: the lifetime of entries that
         are put without one (None: no end). `limit_bytes`: the memory that all entries may take (0: as much as there
@@ -308,15 +317,34 @@ class Map(MutableMapping[bytes, bytes]):
 
     # Writing
 
-    def _put(self, mode: int, key: Key, value: Bytes, epoch: int, ttl: Optional[Lifetime], version: int = 0) -> int:
+    def _put(self, mode: int, key: Key, value: Bytes, epoch: int, ttl: Optional[Lifetime], version: int = 0,
+             tags: Sequence[Union[Key, int]] = ()) -> int:
         key, value = encoded(key), raw(value)
-        r: int = lib.put_value(self._map, mode, key, len(key), version, value, len(value), epoch, ttl_ms(ttl))
+        handles = [tag if isinstance(tag, int) else self.tag(tag) for tag in _checked_tags(tags)] if tags else ffi.NULL
+        r: int = lib.put_value(self._map, mode, key, len(key), version, value, len(value), epoch, ttl_ms(ttl), handles,
+                               len(tags))
         return r
 
-    def put(self, key: Key, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[Lifetime] = None) -> None:
+    def put(self, key: Key, value: Bytes, epoch: int = EPOCH_CURRENT, ttl: Optional[Lifetime] = None,
+            tags: Sequence[Union[Key, int]] = ()) -> None:
         """Sets a key's value, present or absent before. After `ttl` seconds the key is absent again; None: the map's
-        own lifetime, math.inf: no end."""
-        check(self._put(lib.TSLAB_MAP_PUT, key, value, epoch, ttl), 'putting a key')
+        own lifetime, math.inf: no end. With up to four `tags`, text or bytes, it is also absent once one of these was
+        invalidated; what tag() returned before the value was computed counts from then."""
+        check(self._put(lib.TSLAB_MAP_PUT, key, value, epoch, ttl, 0, tags), 'putting a key')
+
+    def tag(self, tag: Key, epoch: int = EPOCH_CURRENT) -> int:
+        """A tag as it is now, for put() and replace() within an hour. An entry that is put with it is absent if the tag
+        is invalidated after this call, even if that is before the put: so ask before you compute the value."""
+        tag, handle = encoded(tag), ffi.new('tslab_handle *')
+        check(lib.tslab_map_tag(self._map, tag, len(tag), epoch, handle), 'asking for a tag')
+        return int(handle[0])
+
+    def invalidate(self, tag: Key) -> bool:
+        """Makes all entries that have this tag absent at once, for all processes, however many there are. Returns whether
+        there was such a tag. Their memory goes back within some seconds."""
+        tag = encoded(tag)
+        r = lib.tslab_map_invalidate(self._map, tag, len(tag))
+        return bool(r != -errno.ENOENT and check(r, 'invalidating a tag') == 0)
 
     def touch(self, key: Key, ttl: Optional[Lifetime] = None) -> bool:
         """Gives an entry a new lifetime of so many seconds from now. Returns whether there is such an entry. Its value
@@ -360,9 +388,9 @@ class Map(MutableMapping[bytes, bytes]):
         return bool(r != -errno.ENOENT and check(r, 'changing a key') == 0)
 
     def replace(self, key: Key, version: int, value: Bytes, epoch: int = EPOCH_CURRENT,
-                ttl: Optional[Lifetime] = None) -> None:
+                ttl: Optional[Lifetime] = None, tags: Sequence[Union[Key, int]] = ()) -> None:
         """As put(), where the value is of this version, 0 for absent; ChangedError where it is not."""
-        check(self._put(lib.TSLAB_MAP_REPLACE, key, value, epoch, ttl, version), 'replacing a key')
+        check(self._put(lib.TSLAB_MAP_REPLACE, key, value, epoch, ttl, version, tags), 'replacing a key')
 
     def delete(self, key: Key, version: Optional[int] = None) -> bool:
         """Deletes a key and frees its entry. Returns whether it was there. With a version: ChangedError if the value

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import inspect
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
 from tslab._bytes import Key, encoded
 from tslab.map import Lifetime
@@ -42,11 +42,12 @@ def _text(value: Any) -> str:
 class Memoize:
     """The decorator of Cache.memoize, with its options or without.
 
-    `ttl` and `timeout` are as in Cache.get_or_compute(). A result is found by the function's name and arguments, be they
+    `ttl`, `timeout` and `stale_on_error` are as in Cache.get_or_compute(). A result is found by the function's name and arguments, be they
     given by position, by name or by default: numbers, text, bytes, None, dates and the like, and lists, tuples, sets and
     dicts of them. For others, as the `self` of a method, `key` is a function that gets the arguments and returns text or
     bytes. The decorated function has `key_of(...)`, the cache's key for these arguments, and `forget(...)`, which deletes
-    the result and returns whether there was one. `name` takes the place of the function's name, so that a program that
+    the result and returns whether there was one. `tags` are the tags of each result, see Cache.invalidate(), or a function
+    that gets the arguments and returns them. `name` takes the place of the function's name, so that a program that
     is moved or renamed finds its values.
     """
 
@@ -54,9 +55,11 @@ class Memoize:
         self._cache = cache
 
     def __call__(self, function: Optional[Callable[..., Any]] = None, *, ttl: Optional[Lifetime] = None, timeout: float = 30,
-                 key: Optional[Callable[..., Key]] = None, name: Optional[str] = None) -> Any:
+                 key: Optional[Callable[..., Key]] = None, name: Optional[str] = None,
+                 tags: Union[Sequence[Key], Callable[..., Sequence[Key]]] = (), stale_on_error: bool = False) -> Any:
         if function is None:
-            return functools.partial(self.__call__, ttl=ttl, timeout=timeout, key=key, name=name)
+            return functools.partial(self.__call__, ttl=ttl, timeout=timeout, key=key, name=name, tags=tags,
+                                     stale_on_error=stale_on_error)
         inner, cache = function, self._cache
         name = name or f'{inner.__module__}.{inner.__qualname__}'
         signature = inspect.signature(inner)
@@ -71,11 +74,16 @@ class Memoize:
             data = encoded(f'{name}(') + encoded(text) + b')'
             return data if len(data) <= _SIZE_MAX else encoded(f'{name}#') + hashlib.sha256(data).hexdigest().encode()
 
+        def tags_of(*args: Any, **kwargs: Any) -> Sequence[Key]:
+            return tags(*args, **kwargs) if callable(tags) else tags
+
         def get(*args: Any, **kwargs: Any) -> Any:
-            return cache.get_or_compute(key_of(*args, **kwargs), lambda: inner(*args, **kwargs), ttl, timeout)
+            return cache.get_or_compute(key_of(*args, **kwargs), lambda: inner(*args, **kwargs), ttl, timeout,
+                                        tags=tags_of(*args, **kwargs), stale_on_error=stale_on_error)
 
         async def get_async(*args: Any, **kwargs: Any) -> Any:
-            return await cache.get_or_compute_async(key_of(*args, **kwargs), lambda: inner(*args, **kwargs), ttl, timeout)
+            return await cache.get_or_compute_async(key_of(*args, **kwargs), lambda: inner(*args, **kwargs), ttl, timeout,
+                                                    tags=tags_of(*args, **kwargs), stale_on_error=stale_on_error)
 
         outer: Any = functools.wraps(inner)(get_async if inspect.iscoroutinefunction(inner) else get)
         outer.key_of = key_of

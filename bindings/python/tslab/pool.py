@@ -249,13 +249,19 @@ class Pool:
         return int(handle[0])
 
     def root_set(self, name: str, handle: int, expected: int = 0) -> None:
-        """Sets a root to `handle` if it is `expected` (0: absent); otherwise ChangedError. A pool has room for 64
-        names, and each is used for good by its first set (Error with ENOSPC)."""
+        """Sets a root to `handle` if it is `expected` (0: absent); otherwise ChangedError. A pool has room for 255
+        names, of roots that are set (FullError with ENOSPC). The root of a map can only be set to 0: map_remove()."""
         check(lib.tslab_root_set(self._pool, _root_name(name), expected, handle), f'root {name!r}')
 
     # Epochs. Control calls enter the daemon and wait for its answer: they raise DaemonError where there is none,
     # ReplacedError where it has another arena, Error with EPERM or EACCES where it does not let this process; in a
     # private pool BusyError while another process is at control work.
+
+    def map_remove(self, name: str) -> None:
+        """Removes a map with all its entries, for all programs; its name is free then. NotFoundError: there is none.
+        For maps that are open under this name all calls raise Error with EIDRM from then on."""
+        pool = self._pool
+        check(lib.tslab_map_remove(pool, c_string(name, 'the name of a map')), f'map {name!r}')
 
     def epoch_current(self) -> int:
         """The epoch that EPOCH_CURRENT stands for now, with its era. Never enters the daemon."""
