@@ -1799,6 +1799,12 @@ FAULTS = [
     ('order: a reference is noted, not sc', 'client/ref-ref-weak', 'shm/arena/client.c', 'shm_or_sc(', 'shm_or_acqrel('),
     ('order: a reference is given back, not sc', 'client/unref-unref-weak', 'shm/arena/client.c', 'shm_and_sc(', 'shm_and_acqrel('),
     ('order: references are counted, not sc', 'client/unref-unref-weak', 'shm/arena/client.c', 'shm_load_sc(', 'shm_load_acq('),
+    ('order: data is read before the claim stands', 'map-cover/fill-change-weak', 'shm/map/entry/claim.c',
+     '''        shm_fence_after_rmw();
+        return r;''', '        return r;'),
+    ('order: a key is looked up before its data has changed', 'map-cover/fill-change-weak', 'shm/map/entry/map.c',
+     '''        shm_fence_after_rmw();
+        shm_tally_begin(actor, trie);''', '        shm_tally_begin(actor, trie);'),
     ('order: a leaf that a walk finds without its bytes', 'map-claim/claim-walk-weak', 'shm/map/entry/put.c',
      'shm_store_rel(&leaf->expires, end ^ seal)', 'shm_store_rlx(&leaf->expires, end ^ seal)'),
     ('order: a leaf in a trie without its bytes, written', 'map/put-put-weak', 'shm/map/trie/trie-walk.h',

@@ -237,6 +237,8 @@ static ssize_t expire_slice(ShmActor *actor, const ShmTrie *trie, uint32_t epoch
 
 ssize_t shm_map_expire(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, ShmTrieScan *scan,
                        uint32_t n_max) {
+        /* ORDER: sc, pairs with shm_map_claim(); as in shm_map_delete(). */
+        shm_fence_after_rmw();
         return expire_slice(actor, trie, epoch, scan, n_max, NULL);
 }
 

@@ -260,6 +260,8 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
 
         if (trie->arena->read_only)
                 return -EROFS;
+        /* ORDER: sc, pairs with shm_map_claim(); the caller changed the data before, from which the value comes. */
+        shm_fence_after_rmw();
         shm_tally_begin(actor, trie);
         do {
                 r = delete_once(actor, trie, key, expected);

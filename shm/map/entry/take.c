@@ -91,6 +91,8 @@ ssize_t shm_map_take(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
 
         if (trie->arena->read_only)
                 return -EROFS;
+        /* ORDER: sc, pairs with shm_map_claim(); as in shm_map_delete(). */
+        shm_fence_after_rmw();
         shm_tally_begin(actor, trie);
         do {
                 r = take_once(actor, trie, key, buffer, size, ret_view);
