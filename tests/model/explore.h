@@ -47,6 +47,8 @@ typedef struct ModelCase {
         unsigned full_preemptions; /* the same with TSLAB_TEST_FULL=1 */
         bool full_only; /* too large for every run */
         bool weak; /* also under a weak memory: see weak.h */
+        bool weak_full; /* the same, with TSLAB_TEST_FULL=1 alone */
+        unsigned weak_preemptions; /* the bound there; 0: as above */
         bool variants; /* pre() calls model_cut(): run once for each place where it can */
         unsigned
                 late; /* so many stores of each actor, of those that model_delay() names, may wait; at most 4 */

@@ -135,7 +135,7 @@ static inline void map_ready(uint32_t n_slabs) {
 /*
  * For actors: an object over the whole slab. Its owner leaves words that were a map's as they were, since an object is
  * not zeroed, and clears the others. A write that comes late finds there what it expects. To look at such a word is a
- * step: others' accesses do not commute with it.
+ * step: others' accesses do not commute with it. So is a store under a weak memory.
  */
 static inline void map_wipe(uint64_t handle) {
         uint32_t slab = slot_id_slab(shm_handle_slot(handle));
@@ -146,7 +146,10 @@ static inline void map_wipe(uint64_t handle) {
 
                 for (unsigned i = 0; i < MAP_N_LEFT; i++)
                         map_left = map_left * UINT64_C(0x9e3779b97f4a7c15) + shm_load_rlx(&words[i]);
-                memset(words + MAP_N_LEFT, 0, 128 - MAP_N_LEFT * sizeof(*words));
+                if (!model_weak)
+                        memset(words + MAP_N_LEFT, 0, 128 - MAP_N_LEFT * sizeof(*words));
+                for (unsigned i = MAP_N_LEFT; model_weak && i < 128 / sizeof(*words); i++)
+                        shm_store_rlx(&words[i], 0);
         }
 }
 

@@ -1,6 +1,7 @@
 /*
  * Runs the cases of one header, MODEL_CASE: built once for each. With names as arguments, those only. A case that is
- * `weak` is run once as it is, and once more under a weak memory, as NAME-weak, where no store waits besides.
+ * `weak` is run once as it is, and once more under a weak memory, as NAME-weak, where no store waits besides. By that name
+ * any case is, as far as it can be searched.
  */
 #include MODEL_CASE
 
@@ -89,6 +90,9 @@ int main(int argc, char **argv) {
                 snprintf(name, sizeof(name), "%s-weak", c.name);
                 weak.name = name;
                 weak.late = 0;
+                weak.weak |= argc > 1 || (full && c.weak_full);
+                if (c.weak_preemptions)
+                        weak.preemptions = weak.full_preemptions = c.weak_preemptions;
                 if (weak.weak && is_asked_for(&weak, full, argc, argv) && !run_and_print(&weak, full))
                         return EXIT_FAILURE;
         }

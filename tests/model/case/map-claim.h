@@ -281,10 +281,11 @@ static uint64_t linked_claim(void) {
 static void pre_given_up(void) {
         char value[8];
         ShmMapClaim claim = { .buffer = value, .buffer_size = sizeof(value) };
-        ShmMapKey key = map_key(0);
         ShmClaimed claimed = {};
+        ShmMapKey key;
 
         init_named();
+        key = map_key(0);
         end_entry();
         set_clock(END);
         map_must(claim_as(&world_actors[1], &map_tries[MODEL_ACTORS_MAX], &claim.gone));
