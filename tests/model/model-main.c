@@ -1,7 +1,7 @@
 /*
  * Runs the cases of one header, MODEL_CASE: built once for each. With names as arguments, those only. A case that is
- * `weak` is run once as it is, and once more under a weak memory, as NAME-weak, where no store waits besides. By that name
- * any case is, as far as it can be searched.
+ * `weak` is run once as it is, and once more under a weak memory, as NAME-weak, where no store waits besides. By that
+ * name any case is, as far as it can be searched.
  */
 #include MODEL_CASE
 

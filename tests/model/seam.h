@@ -154,6 +154,17 @@ extern bool model_copies;
 #define shm_pair_cas_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_pair_cas_acqrel(__VA_ARGS__))
 #define shm_pair_cas_acq(...) MODEL_WEAKER(MODEL_ACQ, shm_pair_cas_acqrel(__VA_ARGS__))
 #define shm_pair_cas_rel(...) MODEL_WEAKER(MODEL_REL, shm_pair_cas_acqrel(__VA_ARGS__))
+#define shm_pair_load_rlx(p)                                                                                 \
+        ({                                                                                                   \
+                const ShmPair *shm_p_ = (p);                                                                 \
+                ShmPair shm_pair_;                                                                           \
+                                                                                                             \
+                do {                                                                                         \
+                        shm_pair_.high = shm_load_rlx(&shm_p_->high);                                        \
+                        shm_pair_.low = shm_load_rlx(&shm_p_->low);                                          \
+                } while (shm_load_rlx(&shm_p_->high) != shm_pair_.high);                                     \
+                shm_pair_;                                                                                   \
+        })
 #define shm_xchg_rlx(...) MODEL_WEAKER(MODEL_RLX, shm_xchg_acqrel(__VA_ARGS__))
 #define shm_xchg_acq(...) MODEL_WEAKER(MODEL_ACQ, shm_xchg_acqrel(__VA_ARGS__))
 #define shm_xchg_rel(...) MODEL_WEAKER(MODEL_REL, shm_xchg_acqrel(__VA_ARGS__))

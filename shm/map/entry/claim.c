@@ -15,8 +15,8 @@
  *   4. A claim that is given up is replaced by one whose time is over, which has the stale value as long as that can be
  *      had; or it is deleted, if there is no memory for that. Each has another version, so what comes late is refused.
  *   5. A claim is extended by another claim that takes its place, by its version: so only while it is there.
- *   6. A change of the data from which the value is computed, and a delete of the key after it, either find the claim, or
- *      the computation finds the change. Where the data is in the same pool, fences see to that.
+ *   6. A change of the data from which the value is computed, and a delete of the key after it, either find the claim,
+ *      or the computation finds the change. Where the data is in the same pool, fences see to that.
  *   7. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/state/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.

@@ -209,8 +209,8 @@ static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, S
         if (first == 0 || (first > now_ms && !shm_load_rlx(&expiry->looking_again)))
                 return first;
         *ret_cost = SLAB_COST;
-        /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any leaf. */
-        (void) shm_xchg_acqrel(line, 0);
+        (void) shm_xchg_acqrel(line, 0); /* ORDER: acqrel; by the fence. */
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_expiry_lower(); before a look at any leaf. */
         left = expire_all_slots(control, slab, now_ms, trie);
         if (left != 0)
                 (void) shm_expiry_lower(line, left);
@@ -283,10 +283,11 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         ShmExpiry *expiry = &arena->header->expiry;
         uint32_t n_slabs = shm_arena_n_slabs_ever(arena), cost;
         uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
-        /* ORDER: acqrel, pairs with shm_expiry_note(); before a look at any slab. */
+        /* ORDER: acqrel; by the fence. */
         uint64_t left = shm_xchg_acqrel(&expiry->first, PASS_BEGUN);
         ShmTrie trie = {};
 
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_expiry_lower(); before a look at any slab. */
         if (hand == 0) {
                 left = PASS_BEGUN;
                 begin_pass(expiry, now_ms);

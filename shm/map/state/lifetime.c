@@ -109,9 +109,11 @@ bool shm_map_settle_end(const ShmMapView *view) {
 }
 
 bool shm_expiry_lower(uint64_t *first, uint64_t expires) {
-        /* ORDER: sc, pairs with shm_expiry_step(); after the leaf was linked. */
-        uint64_t seen = shm_load_sc(first);
+        uint64_t seen;
 
+        /* ORDER: sc, pairs with shm_expiry_step(); the leaf's change, or that of a slab's `first`, is before. */
+        shm_fence_after_rmw();
+        seen = shm_load_acq(first); /* ORDER: acq; by the fence. */
         while (seen == 0 || expires < seen)
                 /* ORDER: acqrel, pairs with shm_expiry_step(); after the leaf was linked. */
                 if (shm_cas_acqrel(first, &seen, expires))

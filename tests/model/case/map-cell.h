@@ -460,6 +460,46 @@ static void post_put_pass(unsigned dead) {
         map_check(2, 0);
 }
 
+/* The entry has no end; another's, which is no more, is due. */
+static ShmMapView endless;
+
+static void pre_endless(bool in_slab) {
+        init_named();
+        note_map(MODEL_ACTORS_MAX - 1);
+        map_must(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, SHM_MAP_TTL_NONE));
+        endless = view_of(0);
+        if (in_slab)
+                shm_expiry_note(&world_arena, endless.handle, END);
+        else
+                (void) shm_expiry_lower(&world_arena.header->expiry.first, END);
+        map_tries[MODEL_ACTORS_MAX - 1].map = 0;
+        map_ready(1);
+}
+
+static void pre_end_pass(void) {
+        pre_endless(true);
+}
+
+/* That one was in another slab. */
+static void pre_end_first(void) {
+        pre_endless(false);
+}
+
+/* As a touch, or a put, does in the end. */
+static void t0_give_end(void) {
+        if (!shm_map_set_end(&endless, 2 * END))
+                model_fail("the end has changed");
+        shm_expiry_note(&world_arena, endless.handle, 2 * END);
+}
+
+static void post_end_pass(unsigned dead) {
+        (void) dead;
+        while (world_arena.header->expiry.first != 0 && world_arena.header->expiry.first <= 3 * END)
+                pass_at(MODEL_ACTORS_MAX - 1, 3 * END);
+        if (view_of(0).handle != 0)
+                model_fail("the entry is there after its end");
+}
+
 /* Two delete the entry, and it goes once. */
 static void post_help_pass(unsigned dead) {
         if (dead == 0 && view_of(0).handle != 0)
@@ -515,6 +555,10 @@ static const ModelCase model_cases[] = {
           .post = post_count_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "put-later-pass", .pre = pre_pass_put, .actors = { t0_put_later, t1_pass_after },
           .post = post_put_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+        { .name = "end-pass", .pre = pre_end_pass, .actors = { t0_give_end, t1_pass_after },
+          .post = post_end_pass, .preemptions = 3, .full_preemptions = 4, .weak = true },
+        { .name = "end-first-pass", .pre = pre_end_first, .actors = { t0_give_end, t1_pass_after },
+          .post = post_end_pass, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "touch-help", .pre = pre_pass, .actors = { t0_touch, t1_help_after },
           .post = post_touch_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "help-pass", .pre = pre_pass, .actors = { t0_help_after, t1_pass_after },
