@@ -1249,7 +1249,7 @@ FAULTS = [
                 r = put_once''', '''        do {
                 r = put_once'''),
     ('tally: added to the state by a plain store', 'map-tally/turn-turn', 'shm/map/state/tally.c',
-     '(void) shm_hint_add(&actor->arena->header->maps[map - 1].counts[i], n);',
+     '(void) shm_add_acqrel(&actor->arena->header->maps[map - 1].counts[i], n);',
      '''shm_store_rlx(&actor->arena->header->maps[map - 1].counts[i],
                                       shm_load_rlx(&actor->arena->header->maps[map - 1].counts[i]) + n);'''),
     ('tally: a death while it is added is not known', 'map-tally/turn-turn', 'shm/map/state/tally.c',

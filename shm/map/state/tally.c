@@ -69,7 +69,8 @@ void shm_tally_flush(ShmActor *actor) {
                 if (n == 0)
                         continue;
                 if (map - 1 < SHM_ROOTS_MAX)
-                        (void) shm_hint_add(&actor->arena->header->maps[map - 1].counts[i], n);
+                        /* ORDER: acqrel, pairs with state_counts(); the changes that are counted are before. */
+                        (void) shm_add_acqrel(&actor->arena->header->maps[map - 1].counts[i], n);
                 shm_hint_store(&tally->counts[i], 0);
         }
 }
@@ -99,7 +100,8 @@ static Counts state_counts(const ShmArena *arena, uint32_t map) {
         Counts c;
 
         for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
-                c.n[i] = shm_hint_load(&arena->header->maps[map].counts[i]);
+                /* ORDER: acq, pairs with shm_tally_flush(); a walk after it meets the changes that are in it. */
+                c.n[i] = shm_load_acq(&arena->header->maps[map].counts[i]);
         return c;
 }
 
@@ -113,7 +115,8 @@ static Counts sum_counts(const ShmArena *arena, uint32_t map) {
                 if (shm_hint_load(&tally->map) != map + 1)
                         continue;
                 for (uint32_t i = 0; i < _SHM_MAP_COUNT_N; i++)
-                        sums.n[i] += shm_hint_load(&tally->counts[i]);
+                        /* ORDER: acq, pairs with shm_tally_add(); a walk after it meets these changes. */
+                        sums.n[i] += shm_load_acq(&tally->counts[i]);
         }
         return sums;
 }

@@ -169,7 +169,9 @@ static void look(unsigned actor, uint64_t ms) {
 
 static void t1_count(void) {
         sweep(1, 0, SLICES_MAX);
+        model_pass_time();
         look(1, 1000);
+        model_pass_time();
         look(1, 9000);
         sweep(1, 0, SLICES_MAX);
 }
@@ -383,6 +385,8 @@ static const ModelCase model_cases[] = {
         PROCESSES("miscounted", pre_miscounted, t_nothing, t2_miscounted, post_sweeps),
         { .name = "count-insert", .pre = pre_died, .actors = { t0_insert_c, t1_count }, .post = post_counted,
           .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "count-late", .pre = pre_died, .actors = { t0_insert_c, t1_count }, .post = post_counted,
+          .preemptions = 1, .full_preemptions = 1, .weak_full = true },
         { .name = "count-delete", .pre = pre_died, .actors = { t0_delete_b, t1_count }, .post = post_counted,
           .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
         { .name = "stood-still", .pre = pre_stale, .actors = { t_nothing, t_nothing, t2_stand_still },
