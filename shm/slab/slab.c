@@ -38,7 +38,8 @@ void shm_wake(const ShmArena *arena) {
 }
 
 void shm_free_added(ShmArena *arena, uint32_t n) {
-        shm_hint_add(&arena->header->n_free.value, n);
+        /* ORDER: acqrel, pairs with shm_free_recount(); the slabs' words are before. Else a hint. */
+        (void) shm_add_acqrel(&arena->header->n_free.value, n);
 }
 
 void shm_free_taken(ShmArena *arena, uint32_t n) {
