@@ -41,6 +41,40 @@ static void pre_current_late(void) {
         world_set_late(2);
 }
 
+/* Record 3 was never used. The advance needs no freeze. */
+static ShmActor born;
+
+static void pre_born(void) {
+        begin(0);
+        (void) shm_epoch_close(&world_arena, 1, true);
+        (void) shm_freeze_begin(&world_actors[0], &freeze, 2);
+        (void) shm_freeze_step(&world_actors[0], &freeze, 4, UINT64_MAX);
+        control_forget();
+        (void) shm_record_set_unused(&world_arena, 3);
+        shm_store_rlx(&world_arena.header->n_records_ever.value, 3);
+        for (uint32_t epoch = 0; epoch < 2; epoch++)
+                model_watch(shm_arena_cache(&world_arena, 3, epoch, 1));
+        born = (ShmActor){};
+        model_own(0, &born, WORLD_ACTOR_SIZE);
+}
+
+static void t_born(void) {
+        uint64_t handle;
+
+        if (shm_actor_init(&born, &world_arena, 1, 9) != 0)
+                return;
+        born.mode = SHM_CACHE_ON;
+        if (shm_object_alloc(&born, WORLD_SIZE_2, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                (void) shm_object_free(&born, handle);
+}
+
+static void t_open(void) {
+        uint32_t number;
+
+        if (shm_epoch_advance(&world_arena, &number) != 0)
+                model_fail("cannot advance");
+}
+
 /* Slabs of the next id's last era drain first. */
 static void advance(ShmActor *control) {
         uint32_t number;
@@ -203,6 +237,11 @@ static void check_drained(void) {
         }
 }
 
+static void post_born(unsigned dead) {
+        if (dead == 0)
+                probe(&born);
+}
+
 /* Objects were asked for by number. */
 static void post_eras(unsigned dead) {
         for (unsigned k = 0; k < WORLD_N_ALLOCS; k++) {
@@ -222,6 +261,8 @@ static void post_eras(unsigned dead) {
 static const ModelCase model_cases[] = {
         { .name = "current", .pre = pre_current, .actors = { t_alloc, t_nothing, t_advance }, .post = post_told,
           .deaths = 1, .preemptions = 3, .weak = true },
+        { .name = "born", .pre = pre_born, .actors = { t_born, t_nothing, t_open }, .post = post_born, .weak = true,
+          .preemptions = 2 },
         { .name = "current-late", .pre = pre_current_late, .actors = { t_alloc, t_nothing, t_advance },
           .post = post_told, .deaths = 1, .preemptions = 2, .late = 2 },
         { .name = "current-two", .pre = pre_current, .actors = { t_alloc, t_alloc_1, t_advance }, .post = post_told,

@@ -659,6 +659,7 @@ static void t1_put_b_1(void) {
 static void t_mark_get_b(void) {
         t_mark();
         n_marked = (uint8_t) own.revoke.objects;
+        world_fence(); /* after tags, before guards; nobody learns of the marks before that */
         world.results[control] = map_get_by(&map_tries[control], 1);
 }
 
