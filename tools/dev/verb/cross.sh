@@ -14,7 +14,7 @@ if command -v dpkg >/dev/null && ! dpkg --print-foreign-architectures | grep -qx
 fi
 need build test cross
 
-configure "$build-$cross" --cross-file "tools/dev/cross/$cross.ini" -Dphp=disabled -Dpython=disabled
+configure "$build-$cross" --cross-file "tools/dev/cross/$cross.ini" -D{go,node,php,python}=disabled
 ninja -C "$build-$cross"
 if ((${#names[@]} == 0)); then
         mapfile -t names < <(meson test -C "$build-$cross" --list 2>/dev/null | sed -nE 's/.* \/ ((unit|model)-.*)/\1/p' |
