@@ -309,8 +309,13 @@ static int engine_change(Behind *behind, zend_string *name, smart_str *command, 
 /* The calls of the session handler */
 
 /* Where copies are covered, the engine is there again. */
-static bool is_away(const Behind *behind, const struct tslab_near_claim *claim) {
-        return !claim->cover && php_tslab_now_ms() < behind->engine->link->asks_again_ms;
+static bool is_away(Behind *behind, const struct tslab_near_claim *claim) {
+        if (claim->cover || php_tslab_now_ms() >= behind->engine->link->asks_again_ms)
+                return false;
+        if (!*behind->engine->error) /* another request asked */
+                snprintf(behind->engine->error, sizeof(behind->engine->error),
+                         "%s: no answer within the last second", ZSTR_VAL(behind->engine->address));
+        return true;
 }
 
 static int session_get(Behind *behind, zend_string *name, zend_string **ret) {
