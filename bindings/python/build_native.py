@@ -243,6 +243,7 @@ struct value get_value(struct tslab_map *map, const void *key, size_t key_size, 
                        size_t buffer_size);
 struct value take_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept, void *buffer,
                         size_t buffer_size);
+ssize_t get_plain(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size);
 int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
               const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms, const tslab_handle *tags,
               size_t n_tags);
@@ -337,6 +338,15 @@ static struct value get_value(struct tslab_map *map, const void *key, size_t key
 
         n = tslab_map_get_with(map, key, key_size, buffer, buffer_size, &info);
         return (struct value){ n, info.value_size, info.epoch, info.flags, info.ttl_left_ms, info.version };
+}
+
+/* A value that was put. -EMSGSIZE: a counter, or larger than the buffer; get_value() tells. */
+static ssize_t get_plain(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size) {
+        struct tslab_map_info info = { .size = sizeof(info) };
+        ssize_t n;
+
+        n = tslab_map_get_with(map, key, key_size, buffer, buffer_size, &info);
+        return n >= 0 && (info.flags & TSLAB_MAP_COUNTER) ? -EMSGSIZE : n;
 }
 
 static struct value take_value(struct tslab_map *map, const void *key, size_t key_size, uint32_t accept,

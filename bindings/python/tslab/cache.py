@@ -36,6 +36,8 @@ _FOUND, _COMPUTE, _WAIT = range(3)
 
 def _bytes(value: Any) -> bytes:
     """For caches of bytes: what goes in comes out."""
+    if type(value) is bytes:
+        return value
     try:
         return bytes(memoryview(value))
     except TypeError:
@@ -101,6 +103,9 @@ class Cache(Store):
         data, entry = found
         if entry.flags & lib.TSLAB_MAP_COUNTER:
             return int.from_bytes(data, sys.byteorder, signed=True)
+        return self._loaded(data, default)
+
+    def _loaded(self, data: bytes, default: Any) -> Any:
         try:
             return self.loads(data)
         except MemoryError:
@@ -112,12 +117,16 @@ class Cache(Store):
 
     def get(self, key: Key, default: Any = None) -> Any:
         """A key's value, or `default`."""
-        return self._value(self._find(encoded(key)), default)
+        data = encoded(key)
+        found = self._use(Map._get_plain, data)
+        if found is False:
+            return default
+        return self._value(self._find(data), default) if found is True else self._loaded(found, default)
 
     def get_multi(self, keys: Iterable[_K]) -> Dict[_K, Any]:
         """The values of those keys that are there."""
         absent = object()
-        found = ((key, self._value(self._find(encoded(key)), absent)) for key in keys)
+        found = ((key, self.get(key, absent)) for key in keys)
         return {key: value for key, value in found if value is not absent}
 
     def get_and_touch(self, key: Key, ttl: Optional[Lifetime] = None, default: Any = None) -> Any:

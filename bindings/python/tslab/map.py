@@ -232,6 +232,14 @@ class Map(MutableMapping[bytes, bytes]):
             self._buffers.append(buffer)
         return None if value is None else (value, found)
 
+    def _get_plain(self, key: bytes) -> Union[bytes, bool]:
+        """A value that is small, and no counter, fast. False: the key is absent; True: _find() is to look."""
+        buffer = self._buffers.take()
+        n = lib.get_plain(self._map, key, len(key), buffer, BUFFER_SIZE)
+        value: Union[bytes, bool] = ffi.buffer(buffer, n)[:] if n >= 0 else bool(n != -errno.ENOENT)
+        self._buffers.append(buffer)
+        return value
+
     def _get(self, key: Key) -> Optional[Entry]:
         found = self._find(key)
         return None if found is None else Entry(found[0], found[1].epoch, found[1].version)
