@@ -199,6 +199,6 @@ static const ModelCase model_cases[] = {
         CHECK("held-refill", pre_held, t_nothing, t_alloc_1),
         CHECK("busy-refill", pre_busy, t_nothing, t_alloc_1),
         { .name = "holder", .pre = pre_denied, .actors = { t_commit_leave, t_born_commit, t_holder },
-          .post = post_holder, .deaths = 1 },
+          .post = post_holder, .deaths = 1, .weak = true },
 };
 /* clang-format on */

@@ -266,8 +266,8 @@ static const ModelCase model_cases[] = {
         { .name = "ref-reopen", .pre = pre_reopen, .actors = { t0_ref, t_nothing, t2_reopen },
           .post = post_reopen, .deaths = 2, .late = 2, .weak = true },
         { .name = "ref-unref-reopen", .pre = pre_reopen, .actors = { t0_ref, t1_ref_unref, t2_reopen },
-          .post = post_last, .deaths = 2, .late = 2 },
+          .post = post_last, .deaths = 2, .late = 2, .weak = true },
         { .name = "ref-unref-reopen-held", .pre = pre_reopen_held, .actors = { t0_ref, t1_ref_unref, t2_reopen },
-          .post = post_last, .deaths = 2, .late = 2 },
+          .post = post_last, .deaths = 2, .late = 2, .weak = true },
 };
 /* clang-format on */

@@ -82,13 +82,13 @@ static void pre_listed_control(void) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "hold-claim", .pre = pre_listed, .actors = { t_hold, t_alloc }, .post = world_check,
-          .deaths = 2 },
+          .deaths = 2, .weak = true },
         { .name = "hold-claim-free", .pre = pre_free, .actors = { t_hold, t_alloc },
-          .post = world_check, .deaths = 2 },
+          .post = world_check, .deaths = 2, .weak = true },
         { .name = "hold-give-back", .pre = pre_listed, .actors = { t_hold, t_free },
-          .post = world_check, .deaths = 2 },
+          .post = world_check, .deaths = 2, .weak = true },
         { .name = "hold-hold", .pre = pre_free, .actors = { t_hold, t_also_hold },
-          .post = world_check, .deaths = 2 },
+          .post = world_check, .deaths = 2, .weak = true },
         { .name = "hold-give-back-claim", .pre = pre_listed, .actors = { t_hold, t_free, t_alloc_2 },
           .post = world_check,
           .deaths = 1 },

@@ -207,7 +207,7 @@ static void post_revoked_index(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "delete", .pre = pre_counter, .actors = { t0_get_add, t1_delete },
-          .post = post_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_delete, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "delete-reuse", .pre = pre_reuse, .actors = { t0_get_add, t1_delete_then_add_b },
           .post = post_delete, .deaths = 0, .preemptions = 3, .full_preemptions = 4 },
         { .name = "turn-reuse", .pre = pre_turn, .actors = { t0_get_add, t1_delete_then_add_b },
@@ -217,12 +217,12 @@ static const ModelCase model_cases[] = {
         { .name = "delete-node", .pre = pre_node, .actors = { t0_get_add, t1_delete_b_then_a },
           .post = post_delete_node, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "take", .pre = pre_counter, .actors = { t0_get_add, t1_take },
-          .post = post_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_take, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "end", .pre = pre_end, .actors = { t0_get_add, t1_pass_after },
           .post = post_end, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "revoke", .pre = pre_revoked, .actors = { t0_get_add, t1_mark },
           .post = post_revoked, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "revoke-index", .pre = pre_revoked_index, .actors = { t0_get_add, t1_mark },
-          .post = post_revoked_index, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_revoked_index, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
 };
 /* clang-format on */

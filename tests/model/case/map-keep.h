@@ -94,18 +94,18 @@ static void post_get_b(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "delete-put-delete", .pre = pre_two, .actors = { t0_delete_put_a, t1_delete_b },
-          .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+          .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3, .weak = true },
         { .name = "put-delete-put", .pre = pre_kept, .actors = { t0_put_a, t1_delete_put_b },
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "put-insert", .pre = pre_kept, .actors = { t0_put_a, t1_insert_c },
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "delete-delete", .pre = pre_two, .actors = { t0_delete_a, t1_delete_b },
-          .post = post, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
+          .post = post, .deaths = 2, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "delete-second-insert", .pre = pre_kept, .actors = { t0_delete_b, t1_insert_c },
           .post = post, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "settle-delete", .pre = pre_kept, .actors = { t0_settle, t1_delete_b },
           .post = post, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "delete-get", .pre = pre_two, .actors = { t0_delete_put_a, t1_get_b },
-          .post = post_get_b, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+          .post = post_get_b, .deaths = 1, .preemptions = 2, .full_preemptions = 3, .weak = true },
 };
 /* clang-format on */

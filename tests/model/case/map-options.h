@@ -59,6 +59,6 @@ static void post_load(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "options-load", .pre = pre_set, .actors = { t0_load, t1_store_twice },
-          .post = post_load, .deaths = 1, .preemptions = 4, .full_preemptions = 6 },
+          .post = post_load, .deaths = 1, .preemptions = 4, .full_preemptions = 6, .weak = true },
 };
 /* clang-format on */

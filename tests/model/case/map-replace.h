@@ -94,9 +94,9 @@ static void post_put(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "replace-touch", .pre = pre_end, .actors = { t0_touch, t1_replace_after },
-          .post = post_touch_replace, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_touch_replace, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "exact-touch", .pre = pre_end, .actors = { t0_touch, t1_exact_after },
-          .post = post_touch_exact, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_touch_exact, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "replace-pass", .pre = pre_end, .actors = { t0_replace, t1_pass_after },
           .post = post_pass, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "exact-pass", .pre = pre_over, .actors = { t0_exact, t1_pass_after },

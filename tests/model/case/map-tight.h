@@ -148,7 +148,7 @@ static void post_alloc_free(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        { .name = "put", TWO(pre, t_nothing, post_put, 1) },
+        { .name = "put", TWO(pre, t_nothing, post_put, 1), .weak = true },
         { .name = "put-put", TWO(pre, t1_put_b, post_put_put, 1) },
         { .name = "put-insert", TWO(pre, t1_insert_c, post_insert_c, 1) },
         { .name = "put-update", TWO(pre, t1_update_a, post_update_a, 1) },

@@ -124,11 +124,11 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        { .name = "two", .pre = pre_free, .actors = { t0_work, t1_work }, .post = post, .deaths = 1 },
-        { .name = "left", .pre = pre_free, .actors = { t0_work, t1_leave }, .post = post, .deaths = 1 },
+        { .name = "two", .pre = pre_free, .actors = { t0_work, t1_work }, .post = post, .deaths = 1, .weak = true },
+        { .name = "left", .pre = pre_free, .actors = { t0_work, t1_leave }, .post = post, .deaths = 1, .weak = true },
         { .name = "dead", .pre = pre_dead, .actors = { t0_work, t1_work }, .post = post, .deaths = 1,
-          .variants = true },
+          .variants = true, .weak = true },
         { .name = "reborn", .pre = pre_dead, .actors = { t0_work, t1_work, t2_work_reborn }, .post = post, .deaths = 1,
-          .variants = true, .preemptions = 3 },
+          .variants = true, .preemptions = 3, .weak = true },
 };
 /* clang-format on */

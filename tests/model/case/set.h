@@ -198,10 +198,10 @@ static const ModelCase model_cases[] = {
           .post = post, .deaths = 2 },
         { .name = "add-remove-remove-middle", .pre = pre_next_far,
           .actors = { give_a, take_far, take_next_2 },
-          .post = post, .deaths = 2 },
+          .post = post, .deaths = 2, .weak = true },
         { .name = "add-add-remove", .pre = pre_next, .actors = { give_a, take_next, give_b_2 }, .post = post,
           .deaths = 2 },
         { .name = "remove-add-remove-leaf", .pre = pre_a_b, .actors = { take_a_0, give_back_a, take_far_2 },
-          .post = post, .deaths = 2 },
+          .post = post, .deaths = 2, .weak = true },
 };
 /* clang-format on */
