@@ -79,10 +79,11 @@ def fetch_sources(work, package):
     """Unpacks Debian's sources of an installed package. Returns their folder, or None where no server has them."""
     lists = f'{work}/apt'
     os.makedirs(f'{lists}/partial')
+    # From where this machine has its packages; of one version in several places, that of the first.
+    places = subprocess.run(['apt-get', 'indextargets', '--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)',
+                             'Created-By: Packages'], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     with open(f'{work}/sources.list', 'w') as sources:
-        for place in ('debian bookworm', 'debian-security bookworm-security'):
-            archive, suite = place.split()
-            sources.write(f'deb-src http://deb.debian.org/{archive} {suite} main\n')
+        sources.writelines(f'deb-src {place}\n' for place in sorted(set(places), reverse=True))
     options = [f'-oDir::Etc::sourcelist={work}/sources.list', '-oDir::Etc::sourceparts=-', f'-oDir::State::lists={lists}',
                '-oAPT::Sandbox::User=root']
     for command in ['update'], ['source', '--download-only', package]:
