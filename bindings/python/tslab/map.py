@@ -62,7 +62,7 @@ def is_stale(found: Any) -> bool:
     return bool(found.flags & lib.TSLAB_MAP_STALE)
 
 
-def _checked_tags(tags: Sequence[Union[Key, int]]) -> Sequence[Union[Key, int]]:
+def _checked_tags(tags: Sequence[_T]) -> Sequence[_T]:
     if isinstance(tags, (str, bytes)):
         raise TypeError(f'tags is a sequence of tags, not one: ({tags!r},)')
     if len(tags) > TAGS_MAX:
