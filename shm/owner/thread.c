@@ -78,14 +78,22 @@ uint32_t shm_threads_mark_gone(ShmArena *arena, uint32_t *position, uint32_t bud
 }
 
 uint32_t shm_threads_mark_own_gone(ShmArena *arena, uint32_t client, uint32_t own_tid) {
+        OpenProcess process = {};
+        ShmClientInfo info;
         uint32_t n = 0;
 
+        if (own_tid == 0 && shm_client_get(arena, client, &info) == 0)
+                change_process(&process, &info);
         for (uint32_t i = 1; i < shm_arena_n_records_ever(arena); i++) {
                 ShmRecordOwner owner = shm_record_owner(arena, i);
 
                 if (owner.state == SHM_RECORD_USED && owner.client == client && owner.tid != 0 &&
-                    (own_tid != 0 ? owner.tid == own_tid : shm_own_thread_has_ended(owner.tid)))
+                    (own_tid != 0 ? owner.tid == own_tid
+                                  : shm_own_thread_has_ended(owner.tid) ||
+                                            (process.pid != 0 && process.fd >= 0 &&
+                                             is_gone(arena, process.fd, i, owner.tid))))
                         n += shm_record_mark_gone(arena, i, owner);
         }
+        close_process(&process);
         return n;
 }

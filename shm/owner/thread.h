@@ -11,8 +11,8 @@
 uint32_t shm_threads_mark_gone(ShmArena *arena, uint32_t *position, uint32_t budget);
 
 /*
- * As shm_threads_mark_gone() for the threads of the calling process, without /proc. It misses an ended thread whose
- * number the kernel has given to another thread of the process since. With `own_tid`, the calling thread has no
+ * As shm_threads_mark_gone() for the threads of the calling process, also without /proc. Then it misses an ended thread
+ * whose number the kernel has given to another thread of the process since. With `own_tid`, the calling thread has no
  * record, and all records under its number are those of such threads.
  */
 uint32_t shm_threads_mark_own_gone(ShmArena *arena, uint32_t client, uint32_t own_tid);

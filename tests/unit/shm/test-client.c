@@ -321,6 +321,11 @@ static void test_threads_reused(void **state) {
         position = 1;
         assert_int_equal(shm_threads_mark_gone(&t->arena, &position, UINT32_MAX), 1);
         assert_int_equal(state_of(t, reused.id), SHM_RECORD_DEAD);
+
+        assert_int_equal(shm_actor_init(&reused, &t->arena, info.index, (uint32_t) getpid()), 0);
+        t->arena.heads[reused.id].since = info.start_time - 1;
+        assert_int_equal(shm_threads_mark_own_gone(&t->arena, info.index, 0), 1);
+        assert_int_equal(state_of(t, reused.id), SHM_RECORD_DEAD);
 }
 
 /* A thread that takes its first record finds the record of an earlier thread of its number. */
