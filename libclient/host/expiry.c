@@ -66,20 +66,18 @@ void expiry_run(struct tslab *pool) {
         pool_end(pool);
 }
 
-/* Deletes without control work. -EBUSY: it has looked at all slabs. */
-static int delete_expired(struct tslab *pool, uint64_t now_ms, uint32_t *hand) {
-        uint64_t until_usec = proto_deadline(URGENT_SLICE_USEC);
+/* Deletes without control work. False: this call has looked at all slabs, or could not enter. */
+static bool delete_expired(struct tslab *pool, uint64_t now_ms, uint64_t *n_slabs) {
+        uint64_t until_usec = proto_deadline(URGENT_SLICE_USEC),
+                 n_ever = shm_arena_n_slabs_ever(&pool->arena);
         ThreadState *thread;
-        bool over = false;
-        int r;
 
-        r = pool_enter(pool, &thread);
-        if (r)
-                return r;
-        while (!over && proto_now_usec() < until_usec)
-                over = shm_expiry_help(&thread->actor, now_ms, hand, EXPIRY_SLABS);
+        if (pool_enter(pool, &thread) < 0)
+                return false;
+        while (*n_slabs < n_ever && proto_now_usec() < until_usec)
+                *n_slabs += shm_expiry_help(&thread->actor, now_ms, EXPIRY_SLABS);
         pool_leave(pool, thread);
-        return over ? -EBUSY : 0;
+        return *n_slabs < n_ever;
 }
 
 /*
@@ -98,7 +96,7 @@ static bool run_slice_at_once(struct tslab *pool, HostRetry *retry) {
         r = run_slice(pool, false, now_ms, proto_deadline(URGENT_SLICE_USEC));
         pool_end(pool);
         if (r == -EBUSY && retry->n_slices > 0)
-                return delete_expired(pool, now_ms, &retry->hand) == 0;
+                return delete_expired(pool, now_ms, &retry->n_slabs);
         if (r == -EBUSY)
                 nanosleep(&slice, NULL);
         return r == 0 || r == -EBUSY;

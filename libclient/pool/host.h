@@ -8,6 +8,7 @@
 #include "libclient/pool/pool.h"
 #include "shm/map/trie/trie.h"
 
+#define HOST_CALLS 64 /* so many calls of a thread, that the fast path does not serve, are many */
 #define HOST_SLEEP_USEC                                                                                      \
         20000 /* between looks at a claim, where the host wakes the waiters of a process that died */
 #define HOST_SLEEP_ALONE_USEC 4000 /* where nobody does */
@@ -15,7 +16,7 @@
 /* The attempts to find memory for one change of a map. Begin with zeros. */
 typedef struct HostRetry {
         unsigned n_slices; /* in which expired entries were deleted */
-        uint32_t hand; /* the slab at which the next one begins, if others do control work */
+        uint64_t n_slabs; /* that were looked at beside others' control work */
         bool asked; /* for the caches of threads */
 } HostRetry;
 
@@ -33,8 +34,9 @@ struct Host {
         bool (*has_died)(const struct tslab *pool, uint32_t client);
         uint64_t sleep_usec; /* HOST_SLEEP_USEC, or HOST_SLEEP_ALONE_USEC */
 
-        /* After a call, outside: a freeze waited for this thread, slabs drained, entries have an end. */
+        /* After a call, outside: a freeze waited for this thread, slabs drained, entries have an end, or many calls. */
         void (*thaw)(struct tslab *pool, const ThreadState *thread);
+        void (*calls)(struct tslab *pool);
         void (*drained)(struct tslab *pool);
         void (*expires)(struct tslab *pool);
         /* This thread made a slab FREE: its pages, or pages of other slabs, may have to go. Outside. */

@@ -1714,7 +1714,7 @@ FAULTS = [
      'control_end_all(pool);', 'control_end(pool);'),
     ('expiry: a thread that helps takes the note of an end away', 'map-cell/put-help', 'shm/map/entry/expiry.c',
      """                if (due)
-                        (void) expire_all_slots(actor""", """                if (due && shm_xchg_acqrel(&arena->lines[*hand].expires_first, 0))
+                        (void) expire_all_slots(actor""", """                if (due && shm_xchg_acqrel(&arena->lines[hand].expires_first, 0))
                         (void) expire_all_slots(actor"""),
     ('expiry: beside an owner that is stopped nobody deletes', 'meson:unit-owner/test_puts_beside_stopped_owner',
      'libclient/host/expiry.c', 'if (r == -EBUSY && retry->n_slices > 0)', 'if (0)'),

@@ -305,18 +305,24 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         return hand == 0;
 }
 
-bool shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t *hand, uint32_t n) {
+/* Threads that help at once may look at the same slabs, or leave some to the next round. */
+uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n) {
         const ShmArena *arena = actor->arena;
-        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), done = 0;
+        uint64_t *help = &arena->header->expiry.help, hand = shm_hint_load(help);
+        uint32_t n_slabs = shm_arena_n_slabs_ever(arena), n_passed = 0;
         ShmTrie trie = {};
 
-        for (; *hand < n_slabs && done < n; ++*hand) {
-                uint64_t first = shm_hint_load(&arena->lines[*hand].expires_first);
-                bool due = first != 0 && first <= now_ms;
+        for (uint32_t done = 0; n_passed < n_slabs && done < n; n_passed++, hand++) {
+                uint64_t first;
+                bool due;
 
+                hand = hand < n_slabs ? hand : 0;
+                first = shm_hint_load(&arena->lines[hand].expires_first);
+                due = first != 0 && first <= now_ms;
                 if (due)
-                        (void) expire_all_slots(actor, *hand, now_ms, &trie);
+                        (void) expire_all_slots(actor, (uint32_t) hand, now_ms, &trie);
                 done += due ? SLAB_COST : 1;
         }
-        return *hand >= n_slabs;
+        shm_hint_store(help, hand);
+        return n_passed;
 }

@@ -30,7 +30,8 @@ void shm_expiry_squeeze(ShmArena *arena, uint32_t map);
  */
 bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n);
 /*
- * For a call that needs memory while the maintainer stands still: looks at up to n slabs from *hand on, as a step does,
- * and deletes their expired entries. The pass and the notes of ends stay as they are. True: that was the last slab.
+ * For a call that needs memory while the maintainer stands still: looks at up to n slabs, as a step does, from the one
+ * on at which the last such call ended, and deletes their expired entries. The pass and the notes of ends stay. Returns
+ * at how many slabs it looked.
  */
-bool shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t *hand, uint32_t n);
+uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n);

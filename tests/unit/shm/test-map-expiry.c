@@ -107,6 +107,23 @@ static void run_pass(Fixture *f) {
                 ;
 }
 
+/* A thread that helps goes on where the last one ended: the entries that expired may be in the last slabs. */
+static void test_expiry_help_goes_on(void **state) {
+        Fixture *f = *state;
+        uint32_t n_slabs, n = 0, round;
+
+        for (char key[] = "a"; *key <= 'z'; ++*key)
+                assert_int_equal(put(f, key, "value", 100), 0);
+        clock_ms += 200;
+        n_slabs = shm_arena_n_slabs_ever(&f->arena);
+        f->arena.header->expiry.help = n_slabs - 1;
+        for (round = 0; totals(f).entries > 0 && round < n_slabs; round++)
+                n += shm_expiry_help(&f->actor, clock_ms, 1);
+        assert_int_equal(totals(f).entries, 0);
+        assert_int_equal(n, round); /* one slab in each round, and none twice */
+        assert_int_equal(shm_expiry_help(&f->actor, clock_ms, UINT32_MAX), n_slabs);
+}
+
 static void test_expiry_is_absent_at_once(void **state) {
         char buffer[SHM_CLASS_SIZE_MAX];
         Fixture *f = *state;
@@ -771,6 +788,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_add_ttl, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_smaller_burst, setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_help_goes_on, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_damaged, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_slow, setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_limit_once, setup, map_teardown),
