@@ -174,9 +174,9 @@ int tslab_open(struct tslab **ret, const char *pool, const struct tslab_options 
  * process has closed the pool or ended. Never enters a daemon.
  *
  * Only one process at a time does control work: advancing, reserving and closing epochs, and giving
- * memory back. Control calls return -EBUSY while another process does. When a process dies in the middle
- * of control work, control calls return -EBUSY until tslab_reap() is called. Control calls also take back
- * the slots that sleeping threads cache: a program without any may call tslab_reap() now and then.
+ * memory back. Control calls return -EBUSY while another process does. If that one dies, the next call goes on with its
+ * work. Calls also take back, now and then, the slots that idle threads cache: if all threads are idle, tslab_reap()
+ * does.
  *
  * -EINVAL (options out of range, or of a later version), -EOPNOTSUPP (this processor has no 16-byte
  * compare-and-swap, or the kernel's pages are not of 4 KiB), -EFBIG (the pool is larger than this process's

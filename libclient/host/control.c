@@ -41,6 +41,7 @@
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200
+#define IDLE_MOMENT_USEC 1000
 #define IDLE_WAIT_USEC (2 * SHM_STORES_USEC)
 #define THAW_EVERY_MSEC 2 /* a freeze may stay, for example if membarrier fails */
 #define SWEEP_SLICE_USEC 1000
@@ -254,21 +255,30 @@ static void decay_trim(struct tslab *pool, ShmActor *control, uint32_t n_max) {
         shm_hint_store(&local->least_free, n < n_max ? 0 : least - n);
 }
 
-/* Empties caches of threads, in any process of the pool, that did nothing since the last look some seconds ago. */
-static void empty_idle_caches(struct tslab *pool) {
+/*
+ * Empties caches of threads, in any process of the pool, that did nothing since the last look, if it is time for the
+ * next one. `now`: those of threads that do nothing for a moment.
+ */
+static void empty_idle_caches(struct tslab *pool, bool now) {
+        const struct timespec moment = { .tv_nsec = IDLE_MOMENT_USEC * 1000 };
         ShmIdle *idle = &pool->local->idle;
-        uint64_t now = proto_now_usec();
         ShmActor control;
         ShmMaintain *m;
 
-        if (!shm_idle_is_due(idle, now))
+        if (!now && !shm_idle_is_due(idle, proto_now_usec()))
                 return;
         control_init(pool, &control);
         if (maintain_new(&control, &m))
                 return;
         m->idle = idle;
-        if (shm_maintain_empty_idle(m, now))
-                maintain_run(m, IDLE_WAIT_USEC, false);
+        for (int i = 0; i < (now ? 2 : 1); i++) {
+                if (i > 0)
+                        nanosleep(&moment, NULL);
+                if (now)
+                        shm_hint_store(&idle->due_usec, 0);
+                if (shm_maintain_empty_idle(m, proto_now_usec()))
+                        maintain_run(m, IDLE_WAIT_USEC, false);
+        }
         maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
@@ -332,7 +342,7 @@ static void end_control(struct tslab *pool, bool all) {
                 (void) control_sweep(&control);
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
         }
-        empty_idle_caches(pool);
+        empty_idle_caches(pool, all);
         control_unlock(pool, false);
         pool_run_deferred(pool);
         if (!done)
@@ -392,15 +402,53 @@ static void walk_all(ShmActor *control) {
                         control_walk(control, id);
 }
 
+/* By the owner of control work. Nobody waits: the freeze of idle threads is looked at again once its time has come. */
+static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now) {
+        ShmMaintain *m;
+
+        if (maintain_new(control, &m))
+                return;
+        m->idle = &pool->local->idle;
+        look_and_run(m, 0, true);
+        shm_hint_store(&pool->local->again_usec, m->freeze.n_left > 0 ? now + SHM_STORES_USEC : 0);
+        maintain_free(m);
+        decay_trim(pool, control, TRIM_MAX);
+}
+
+/* So that caches of idle threads do not wait for a control call. */
+void control_calls(struct tslab *pool) {
+        uint64_t now = proto_now_usec(), again = shm_hint_load(&pool->local->again_usec);
+        ShmActor control;
+
+        if ((again == 0 || now < again) && !shm_idle_is_due(&pool->local->idle, now))
+                return;
+        if (pool_begin(pool) < 0)
+                return;
+        if (control_begin(pool, false, &control) == 0) {
+                empty_idle_later(pool, &control, now);
+                control_unlock(pool, false);
+                pool_run_deferred(pool);
+        }
+        pool_end(pool);
+}
+
 void control_drained(struct tslab *pool) {
         ShmActor control;
 
         if (pool_begin(pool) < 0)
                 return;
-        if (pool_attach(pool) == 0 && control_begin(pool, false, &control) == 0) {
+        if (pool_attach(pool) < 0) {
+                pool_end(pool);
+                return;
+        }
+        /* A thread whose slab drained meanwhile may have met us as the owner. */
+        do {
+                if (control_begin(pool, false, &control) < 0)
+                        break;
                 walk_all(&control);
                 control_unlock(pool, false);
-        }
+                /* ORDER: rlx; after the fence in control_unlock(). */
+        } while (shm_load_rlx(&pool->arena.header->n_drained.value) != 0);
         pool_end(pool);
 }
 

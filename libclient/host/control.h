@@ -36,6 +36,7 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief)
 /* The rest as in struct Host. */
 void control_thread_ends(struct tslab *pool);
 void control_thaw(struct tslab *pool, const ThreadState *thread);
+void control_calls(struct tslab *pool);
 void control_drained(struct tslab *pool);
 void control_slab_freed(struct tslab *pool, uint32_t slab);
 bool control_empty_caches(struct tslab *pool);

@@ -231,6 +231,7 @@ const Host host_daemon = {
         .has_died = nobody_has_died, /* the client table says so soon */
         .sleep_usec = HOST_SLEEP_USEC,
         .thaw = leave_thaw_to_daemon,
+        .calls = leave_to_daemon,
         .drained = leave_to_daemon,
         .expires = leave_to_daemon,
         .slab_freed = leave_slab_to_daemon,

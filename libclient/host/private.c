@@ -375,6 +375,7 @@ const Host host_private = {
         .has_died = private_has_died,
         .sleep_usec = HOST_SLEEP_ALONE_USEC,
         .thaw = control_thaw,
+        .calls = control_calls,
         .drained = control_drained,
         .expires = expiry_run,
         .slab_freed = control_slab_freed,

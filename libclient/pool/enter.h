@@ -92,12 +92,15 @@ static inline bool pool_is_spare(const struct tslab *pool, const ThreadState *th
 static inline void pool_leave(struct tslab *pool, ThreadState *thread) {
         /* ORDER: rlx; seen now or at the next call. */
         bool frozen = shm_load_rlx(&thread->actor.record->attention) & SHM_ATTENTION_FREEZE;
+        bool many = ++thread->n_calls % HOST_CALLS == 0;
 
         shm_store_rel(&thread->busy, 0); /* ORDER: rel, pairs with pool_quiesce(); the call is over before. */
         if (__builtin_expect(pool_is_spare(pool, thread), 0))
                 pool_leave_shared(pool);
         if (__builtin_expect(frozen, 0))
                 pool->host->thaw(pool, thread);
+        else if (__builtin_expect(many, 0))
+                pool->host->calls(pool);
 }
 
 static inline void pool_run_deferred(struct tslab *pool) {

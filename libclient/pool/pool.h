@@ -37,6 +37,7 @@ typedef struct ThreadState {
         uint64_t token; /* a number of states in this process and its ancestors, never reused; 0: none */
         uint64_t n_pending; /* from tslab_alloc_pending(), not yet published */
         SlowCalls slow_allocs, slow_frees;
+        uint32_t n_calls; /* that the fast path did not serve */
         uint32_t busy; /* between pool_enter() and pool_leave(): tslab_close() waits for it */
 } __attribute__((aligned(64))) ThreadState;
 
@@ -81,6 +82,7 @@ typedef struct PoolLocal {
                 busy_usec; /* private pools: others' control work, and when we looked whether it goes on */
         EpochRef refs[SHM_EPOCHS_MAX];
         ShmIdle idle; /* private pools: for the owner of control work, as the next two */
+        uint64_t again_usec; /* when a freeze of idle threads is looked at again; 0: none is under way */
         uint64_t sweeps_before; /* how many sweeps were asked for when it became the owner */
         bool recount; /* n_free may be wrong: threads died, or slabs changed while they were counted */
         int64_t least_free; /* private pools: the least number of FREE slabs that was seen since */

@@ -50,7 +50,7 @@ bool shm_idle_look(ShmIdle *idle, const ShmArena *arena, uint64_t now_usec) {
 
         if (!shm_idle_is_due(idle, now_usec))
                 return false;
-        idle->due_usec = now_usec + SHM_IDLE_USEC;
+        shm_hint_store(&idle->due_usec, now_usec + SHM_IDLE_USEC);
         for (uint32_t i = 1; i < n; i++) {
                 ShmRecordState state = shm_record_owner(arena, i).state;
                 bool found = (state == SHM_RECORD_USED || state == SHM_RECORD_UNUSED) &&

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/arch/atomic.h"
 #include "shm/arena/arena.h"
 
 #define SHM_IDLE_USEC UINT64_C(2000000) /* between two looks */
@@ -17,7 +18,7 @@ typedef struct ShmIdle {
 } ShmIdle;
 
 static inline bool shm_idle_is_due(const ShmIdle *idle, uint64_t now_usec) {
-        return now_usec >= idle->due_usec;
+        return now_usec >= shm_hint_load(&idle->due_usec);
 }
 
 /*

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "libclient/host/control.h"
+#include "libclient/pool/enter.h"
 #include "proto/deadline.h"
 
 #include "shm/cache/cache-drain.h"
+#include "shm/arena/cache-walk.h"
 #include "shm/arena/client.h"
 #include "shm/maintain/check.h"
 #include "shm/maintain/repair.h"
@@ -146,6 +148,50 @@ static void expect_recount(struct tslab *pool) {
         assert_int_equal(tslab_drain(pool), 0);
         assert_int_equal(tslab_stats(pool, &stats), 0);
         assert_int_equal(pool->arena.header->n_free.value, stats.retained_bytes / SHM_SLAB_SIZE);
+}
+
+static uint32_t idle_record;
+
+static uint32_t n_cached(struct tslab *pool) {
+        uint32_t n = 0;
+
+        for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, &pool->arena, idle_record);)
+                n += shm_cache_walk_count(&walk);
+        return n;
+}
+
+static int reap_once(void *userdata) {
+        return tslab_reap(userdata);
+}
+
+static int call_often(void *userdata) {
+        struct tslab *pool = userdata;
+        tslab_handle handle;
+
+        assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+        for (int look = 0; n_cached(pool) > 0; look++) {
+                if (look < 2)
+                        pool->local->idle.due_usec = 0;
+                for (int i = 0; i < HOST_CALLS; i++)
+                        assert_int_equal(tslab_publish(pool, handle), -ENOENT);
+                usleep(1000);
+        }
+        return tslab_free(pool, handle);
+}
+
+/* This thread caches slots, and does nothing. Other processes give them back, and need no control call for that. */
+static void test_idle_caches(void **state) {
+        struct tslab *pool = *state;
+        tslab_handle handle;
+
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL), 0);
+                assert_int_equal(tslab_free(pool, handle), 0);
+                idle_record = pool_thread(pool)->actor.id;
+                assert_true(n_cached(pool) > 0);
+                assert_int_equal(test_child_run(TEST_FORK, i == 0 ? reap_once : call_often, pool), 0);
+                assert_int_equal(n_cached(pool), 0);
+        }
 }
 
 static void *end_at_once(void *userdata) {
@@ -653,6 +699,7 @@ int main(void) {
                 TEST(test_records_come_and_go),
                 TEST(test_thread_ends_after_key_failed),
                 TEST(test_reap_counts_free_slabs),
+                TEST(test_idle_caches),
                 TEST(test_threads_that_ended_are_counted),
                 TEST(test_records_of_the_dead),
                 cmocka_unit_test(test_decay),
