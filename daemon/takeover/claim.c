@@ -130,6 +130,14 @@ static void close_listing(DIR **dir) {
                 (void) closedir(*dir);
 }
 
+/* This process as /proc shows it, which may be of another pid namespace than ours; 0: it does not show us. */
+static pid_t own_number(void) {
+        char text[16] = "";
+
+        (void) readlink("/proc/self", text, sizeof(text) - 1);
+        return atoi(text);
+}
+
 /* 1: a descriptor of this process has the name, 0: none has. */
 static int has_mark(pid_t pid, const char *wanted) {
         _cleanup_(close_listing) DIR *dir = NULL;
@@ -168,6 +176,7 @@ static int find_marked(const char *mark) {
         _cleanup_(close_listing) DIR *proc = opendir("/proc");
         char wanted[MARK_SIZE + 32];
         struct dirent *entry;
+        pid_t own = own_number();
         int r = 0;
 
         if (!proc)
@@ -176,7 +185,7 @@ static int find_marked(const char *mark) {
         while (r == 0 && (errno = 0, entry = readdir(proc))) {
                 pid_t pid = atoi(entry->d_name);
 
-                if (pid > 0 && pid != getpid())
+                if (pid > 0 && pid != own)
                         r = look_for_mark(pid, dirfd(proc), entry->d_name, wanted);
         }
         return r == 0 ? -errno : r < 0 ? r : -EBUSY;
