@@ -25,8 +25,8 @@
 #include "daemon/message-id.h"
 #include "daemon/task.h"
 #include "proto/deadline.h"
+#include "shm/slab/free-count.h"
 #include "shm/slab/pages.h"
-#include "shm/slab/slab-walk.h"
 
 #define HIGH_MIN 256U
 #define HIGH_MAX 4096U
@@ -45,8 +45,7 @@ struct Reserve {
         bool failed; /* no memory; the next tick tries again */
         bool failure_logged;
         bool counting;
-        ShmSlabWalk walk;
-        uint32_t counted;
+        ShmFreeCount count;
         uint64_t woken_usec;
 };
 
@@ -142,15 +141,12 @@ static void fill_some(Reserve *reserve) {
 
 /* The set of free slabs is a hint: the slab words tell which slabs are FREE. */
 static void count_some(Reserve *reserve) {
-        uint32_t budget = pool_slice(reserve->pool, COUNT_SLICE), slab;
-        SlabWord w;
+        ShmArena *arena = &reserve->pool->arena;
 
-        while (shm_slab_walk_next(&reserve->walk, &reserve->pool->arena, &budget, &slab, &w))
-                reserve->counted += slab_word_state(w) == SLAB_FREE;
-        if (!shm_slab_walk_done(&reserve->walk))
+        if (!shm_free_count_step(&reserve->count, arena, pool_slice(reserve->pool, COUNT_SLICE)))
                 return;
+        shm_free_count_end(&reserve->count, arena);
         reserve->counting = false;
-        shm_free_counted(&reserve->pool->arena, reserve->counted);
         reserve_check(reserve);
 }
 
@@ -170,8 +166,7 @@ static void begin_filling(Reserve *reserve) {
 }
 
 static void begin_counting(Reserve *reserve) {
-        shm_slab_walk_begin(&reserve->walk, &reserve->pool->arena, SHM_SET_FREE);
-        reserve->counted = 0;
+        shm_free_count_begin(&reserve->count, &reserve->pool->arena, SHM_SET_FREE);
         reserve->counting = true;
         task_wake(&reserve->task);
 }

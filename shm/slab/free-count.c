@@ -19,8 +19,6 @@
  */
 #include "shm/slab/free-count.h"
 
-#include "shm/slab/slab-walk.h"
-
 #define WALKS_MAX 4
 
 static uint64_t count_taken(const ShmArena *arena) {
@@ -32,33 +30,40 @@ static uint64_t count_taken(const ShmArena *arena) {
         return n;
 }
 
-static uint32_t count_free(const ShmArena *arena) {
-        uint32_t budget = UINT32_MAX, slab, n = 0;
-        ShmSlabWalk walk;
+void shm_free_count_begin(ShmFreeCount *count, const ShmArena *arena, uint32_t set) {
+        count->taken = count_taken(arena);
+        count->before = shm_load_acq(&arena->header->n_free.value); /* ORDER: acq; before the walk. */
+        count->n = 0;
+        shm_slab_walk_begin(&count->walk, arena, set);
+}
+
+bool shm_free_count_step(ShmFreeCount *count, ShmArena *arena, uint32_t budget) {
+        uint64_t *n_free = &arena->header->n_free.value;
+        uint32_t slab;
         SlabWord w;
 
-        shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
-        while (shm_slab_walk_next(&walk, arena, &budget, &slab, &w))
-                n += slab_word_state(w) == SLAB_FREE;
-        return n;
+        while (shm_slab_walk_next(&count->walk, arena, &budget, &slab, &w))
+                count->n += slab_word_state(w) == SLAB_FREE;
+        if (!shm_slab_walk_done(&count->walk))
+                return false;
+        shm_fence_acq(); /* ORDER: acq; the slab words were read before. */
+        count->quiet = shm_load_acq(n_free) == count->before &&
+                       count_taken(arena) == count->taken; /* ORDER: acq; as above. */
+        return true;
+}
+
+void shm_free_count_end(const ShmFreeCount *count, ShmArena *arena) {
+        if (count->n != count->before)
+                shm_hint_add(&arena->header->n_free.value, count->n - count->before);
 }
 
 bool shm_free_recount(ShmArena *arena) {
-        uint64_t *n_free = &arena->header->n_free.value;
-        uint64_t before = 0, n = 0;
-        bool quiet = false;
+        ShmFreeCount count = {};
 
-        for (unsigned i = 0; i < WALKS_MAX && !quiet; i++) {
-                uint64_t taken = count_taken(arena);
-
-                before = shm_load_acq(n_free); /* ORDER: acq; before the walk. */
-                n = count_free(arena);
-                /* ORDER: acq; the slab words were read before. */
-                shm_fence_acq();
-                quiet = shm_load_acq(n_free) == before &&
-                        count_taken(arena) == taken; /* ORDER: acq; as above. */
+        for (unsigned i = 0; i < WALKS_MAX && !count.quiet; i++) {
+                shm_free_count_begin(&count, arena, SHM_SLAB_WALK_ALL);
+                (void) shm_free_count_step(&count, arena, UINT32_MAX);
         }
-        if (n != before)
-                shm_hint_add(n_free, n - before);
-        return quiet;
+        shm_free_count_end(&count, arena);
+        return count.quiet;
 }

@@ -52,14 +52,6 @@ void shm_free_taken(ShmArena *arena, uint32_t n) {
                 shm_wake(arena);
 }
 
-void shm_free_counted(ShmArena *arena, uint32_t n) {
-        uint64_t *n_free = &arena->header->n_free.value;
-        uint64_t difference = n - shm_hint_load(n_free);
-
-        if (difference != 0)
-                shm_hint_add(n_free, difference);
-}
-
 /* Sets the hints of the new word that the old word did not have. */
 static void slab_set_hints(ShmActor *actor, uint32_t slab, SlabWord old, SlabWord new) {
         ShmArena *arena = actor->arena;

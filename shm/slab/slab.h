@@ -50,8 +50,3 @@ void shm_wake(const ShmArena *arena);
 /* Count n slabs that became FREE, or that are no longer FREE. The latter wakes the daemon when few are left. */
 void shm_free_added(ShmArena *arena, uint32_t n);
 void shm_free_taken(ShmArena *arena, uint32_t n);
-/*
- * Corrects that count: n slabs are FREE. Threads that died between a slab's word and the count left it wrong. For the
- * maintainer.
- */
-void shm_free_counted(ShmArena *arena, uint32_t n);

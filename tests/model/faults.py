@@ -250,7 +250,7 @@ FAULTS = [
     ('pages: uncommitted hint left out in drop', 'pages', 'shm/slab/pages.c',
      '        shm_set_add_mask(control->arena, SHM_SET_UNCOMMITTED, group, held);\n', ''),
     ('free count: a thread adds its slabs to what was counted before', 'pages/recount', 'shm/slab/free-count.c',
-     'shm_hint_add(n_free, n - before);', 'shm_store_rel(n_free, n);'),
+     'shm_hint_add(&arena->header->n_free.value, count->n - count->before);', 'shm_store_rel(&arena->header->n_free.value, count->n);'),
     ('tags: hints of the slabs beside are left out', 'tags/drop-free-alone', 'shm/slab/pages.c',
      'end_group(control, group, held);\n                shm_set_remove_mask',
      'end_group(control, group, taken);\n                shm_set_remove_mask'),
