@@ -14,7 +14,7 @@
 #include "daemon/peer/kept.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
-#include "shm/map/state/wait.h"
+#include "shm/keeper/reap.h"
 
 /* The largest number of wakes that the loop serves in WAKES_USEC, so that a flood of them cannot stop it. */
 #define WAKES_MAX 8
@@ -58,10 +58,8 @@ uint32_t client_watch_count_records(const ClientWatch *client) {
         return n;
 }
 
-/* Revokes the client's leases. The order to revoke is in the arena before the client entry goes: a crash loses none. */
-static void end_leases(const ClientWatch *client) {
-        uint32_t n = shm_epoch_end_leases(&client->clients->pool->arena, client->index);
-
+/* The client had leased n epochs, which are revoked now. */
+static void revoke_leases(const ClientWatch *client, uint32_t n) {
         if (n == 0)
                 return;
         log_client(LOG_INFO, (LogFields){ .client = &client->index, .pid = client->pid },
@@ -73,8 +71,7 @@ static void end_leases(const ClientWatch *client) {
 static void remove_client(ClientWatch *client, const char *kind, const char *message, const char *text) {
         Pool *pool = client->clients->pool;
 
-        end_leases(client);
-
+        revoke_leases(client, shm_epoch_end_leases(&pool->arena, client->index));
         shm_client_remove(&pool->arena, client->index);
         if (client->is_hidden)
                 kept_remove(client->mark);
@@ -101,16 +98,15 @@ static void end_repaired_client(ClientWatch *client, const char *how) {
 void client_watch_end(ClientWatch *client, const char *how) {
         const char *format = "client %u, %s, %s; the records of %u of its threads are to be repaired";
         Clients *clients = client->clients;
-        uint32_t n_left;
+        uint32_t n_left, n_leases;
 
         if (client->session)
                 client->session->client = NULL;
         client->session = NULL;
         shm_client_end(&clients->pool->arena,
                        client->index); /* first, so that a next daemon goes on from here */
-        shm_wait_wake_all(&clients->pool->arena); /* its claims are free */
-        n_left = shm_client_release_records(&clients->pool->arena, client->index);
-        end_leases(client);
+        n_left = shm_reap_process(&clients->pool->arena, client->index, &n_leases);
+        revoke_leases(client, n_leases);
         if (n_left == 0) {
                 end_repaired_client(client, how);
                 return;

@@ -8,6 +8,7 @@
 #include "daemon/message-id.h"
 #include "proto/cgroup.h"
 #include "daemon/work/holder.h"
+#include "shm/keeper/decay.h"
 #include "shm/slab/pages.h"
 
 #define TRIM_SLICE 4096U /* budget of a slice: see shm/slab/pages.h */
@@ -170,13 +171,13 @@ static uint32_t n_over_limit(void) {
 /* Begins at an eighth above the retained size: a pool at that size would otherwise drop and commit in turn. */
 void trimmer_tick(Trimmer *trimmer) {
         uint32_t n_free = reserve_n_free(trimmer->reserve), over = n_free > 0 ? n_over_limit() : 0;
-        uint64_t retained = n_retained(trimmer);
+        uint32_t retained = n_retained(trimmer);
 
         if (trimmer->background)
                 return;
         if (over > 0)
                 begin_pressed_pass(trimmer, n_free > over ? n_free - over : 0);
-        else if (n_free > retained + retained / 8)
+        else if (shm_decay_is_over(&trimmer->pool->arena, retained))
                 begin_background_pass(trimmer);
 }
 

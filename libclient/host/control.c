@@ -28,6 +28,8 @@
 #include "libclient/pool/enter.h"
 #include "libclient/pool/attach.h"
 #include "proto/deadline.h"
+#include "shm/keeper/decay.h"
+#include "shm/keeper/drained.h"
 #include "shm/maintain/maintain.h"
 #include "shm/cache/object.h"
 #include "shm/slab/free-count.h"
@@ -54,7 +56,6 @@
 #define OWNER_LOOK_USEC 1000
 #define OWNER_WAIT_USEC 10000 /* another thread of this process works: we are woken, unless it ends */
 #define TRIM_MAX 256 /* slabs dropped at a time, so that a free that trims is not long */
-#define DECAY_USEC 1000000 /* for so long nobody took a slab that goes back */
 
 /* The number of sweeps that anybody has asked for. */
 static uint64_t sweeps_asked(const struct tslab *pool) {
@@ -206,55 +207,6 @@ static void look_and_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
         maintain_run(m, wait_usec, brief);
 }
 
-static int64_t n_free_of(const struct tslab *pool) {
-        return (int64_t) shm_hint_load(&pool->arena.header->n_free.value);
-}
-
-static bool is_over_retain(const struct tslab *pool) {
-        return n_free_of(pool) > (int64_t) pool->retain + pool->retain / 8;
-}
-
-/*
- * Whether slabs are due that nobody took for DECAY_USEC: as many as were free at the least of times since then, beyond
- * what the pool retains. What a program frees and takes again, in waves, stays. Other processes' least is not known: if
- * they work in turns with this one, a part of theirs may go once in that time.
- */
-static bool decay_is_due(PoolLocal *local, const struct tslab *pool) {
-        int64_t n_free = n_free_of(pool);
-        uint64_t now;
-
-        /* Two threads that write these at once delay a trim. */
-        if (n_free < shm_hint_load(&local->least_free))
-                shm_hint_store(&local->least_free, n_free);
-        if (!is_over_retain(pool))
-                return false;
-        now = proto_now_usec();
-        if (now - shm_hint_load(&local->least_usec) < DECAY_USEC)
-                return false;
-        if (shm_hint_load(&local->least_free) > pool->retain)
-                return true;
-        /* The next time begins. */
-        shm_hint_store(&local->least_usec, now);
-        shm_hint_store(&local->least_free, n_free);
-        return false;
-}
-
-/* By the owner of control work. At most `n_max` slabs; if that leaves some that are due, they still are. */
-static void decay_trim(struct tslab *pool, ShmActor *control, uint32_t n_max) {
-        PoolLocal *local = pool->local;
-        int64_t least, n_used;
-        uint32_t n;
-
-        if (!decay_is_due(local, pool))
-                return;
-        least = shm_hint_load(&local->least_free);
-        n_used = n_free_of(pool) - least;
-        n_used = n_used > 0 ? n_used : 0;
-        n = shm_pages_trim(control, pool->retain + (uint32_t) n_used, n_max);
-        /* 0: the next time begins at the next look. */
-        shm_hint_store(&local->least_free, n < n_max ? 0 : least - n);
-}
-
 /*
  * Empties caches of threads, in any process of the pool, that did nothing since the last look, if it is time for the
  * next one. `now`: those of threads that do nothing for a moment.
@@ -282,7 +234,7 @@ static void empty_idle_caches(struct tslab *pool, bool now) {
         maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
-        decay_trim(pool, &control, UINT32_MAX);
+        shm_decay_trim(&pool->local->decay, &control, pool->retain, UINT32_MAX);
 }
 
 /* By the clock that all time namespaces share. If somebody sets it, one map is begun anew. */
@@ -373,35 +325,6 @@ int control_run_all(ShmActor *control) {
         return run_all(control, CLOSE_WAIT_USEC);
 }
 
-/* Whether no thread can add a slab to an epoch that was closed before, and no dead thread holds such a slab. */
-static bool is_settled(const ShmArena *arena) {
-        return shm_freeze_is_over(arena) && !shm_repair_wanted(arena);
-}
-
-static void control_walk(ShmActor *control, uint32_t id) {
-        ShmDrain drain = { .epoch = id, .final = is_settled(control->arena) };
-
-        (void) shm_drain_step(control, &drain, UINT32_MAX - 64);
-}
-
-/*
- * Whether slabs of the id go back as they drain. Slabs of an epoch that was merely advanced past are
- * recycled instead; and in an epoch that never closed a walk would create the set of slabs.
- */
-static bool epoch_drains(const ShmEpochInfo *info) {
-        return (info->flags & SHM_EPOCH_DRAIN) || (info->state == SHM_EPOCH_OPEN && info->era > 1);
-}
-
-static void walk_all(ShmActor *control) {
-        ShmEpochInfo info;
-
-        /* ORDER: acqrel, pairs with shm_slab_free_slots(); a thread that drains a slab from here on looks itself. */
-        (void) shm_xchg_acqrel(&control->arena->header->n_drained.value, 0);
-        for (uint32_t id = 0; id < control->arena->n_epochs; id++)
-                if (shm_epoch_get(control->arena, id, &info) == 0 && epoch_drains(&info))
-                        control_walk(control, id);
-}
-
 /* By the owner of control work. Nobody waits: the freeze of idle threads is looked at again once its time has come. */
 static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now) {
         ShmMaintain *m;
@@ -412,7 +335,7 @@ static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now
         look_and_run(m, 0, true);
         shm_hint_store(&pool->local->again_usec, m->freeze.n_left > 0 ? now + SHM_STORES_USEC : 0);
         maintain_free(m);
-        decay_trim(pool, control, TRIM_MAX);
+        shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
 }
 
 /* So that caches of idle threads do not wait for a control call. */
@@ -445,7 +368,7 @@ void control_drained(struct tslab *pool) {
         do {
                 if (control_begin(pool, false, &control) < 0)
                         break;
-                walk_all(&control);
+                shm_drained_walk(&control);
                 control_unlock(pool, false);
                 /* ORDER: rlx; after the fence in control_unlock(). */
         } while (shm_load_rlx(&pool->arena.header->n_drained.value) != 0);
@@ -507,47 +430,16 @@ void control_thaw(struct tslab *pool, const ThreadState *thread) {
         pool_end(pool);
 }
 
-/* Whether the slab is FREE, of an epoch whose slabs go back as they drain. */
-static bool is_due(const ShmArena *arena, SlabWord w) {
-        ShmEpochInfo info;
-        uint32_t id = slab_word_epoch(w);
-
-        return slab_word_state(w) == SLAB_FREE && shm_epoch_get(arena, id, &info) == 0 &&
-               shm_epoch_over(arena, id, slab_word_era(w)) && epoch_drains(&info);
-}
-
-/*
- * One slab that drained, without a walk over its whole epoch: emptying an epoch slab by slab would
- * take time by the square of their number.
- */
-static void drop_one(ShmActor *control, uint32_t slab) {
-        ShmArena *arena = control->arena;
-        uint64_t *n_drained = &arena->header->n_drained.value, one = 1;
-        uint32_t id = slab_word_epoch(shm_slab_word(arena, slab)), other;
-        ShmDrain drain = { .epoch = id };
-
-        /* ORDER: acqrel, pairs with shm_slab_free_slots(); no other slab drained: this one counts as seen. */
-        if (slab < 64 || !shm_cas_acqrel(n_drained, &one, 0)) {
-                walk_all(control);
-                return;
-        }
-        shm_slab_walk_begin(&drain.slabs, arena, shm_set_of_epoch(arena, id));
-        drain.slabs.position = slab / 64 * 64;
-        (void) shm_drain_step(control, &drain, 64);
-        if (!shm_set_find(arena, shm_set_of_epoch(arena, id), 0, &other))
-                control_walk(control, id);
-}
-
 static void slab_freed(struct tslab *pool, uint32_t slab) {
-        SlabWord w = shm_slab_word(&pool->arena, slab);
-        bool due = is_due(&pool->arena, w);
+        bool due = shm_drained_is_due(&pool->arena, slab);
         ShmActor control;
 
-        if ((!due && !decay_is_due(pool->local, pool)) || control_begin(pool, false, &control) < 0)
+        if ((!due && !shm_decay_is_due(&pool->local->decay, &pool->arena, pool->retain)) ||
+            control_begin(pool, false, &control) < 0)
                 return;
-        if (due && is_due(&pool->arena, shm_slab_word(&pool->arena, slab)))
-                drop_one(&control, slab);
-        decay_trim(pool, &control, TRIM_MAX);
+        if (due && shm_drained_is_due(&pool->arena, slab))
+                shm_drained_drop(&control, slab);
+        shm_decay_trim(&pool->local->decay, &control, pool->retain, TRIM_MAX);
         control_unlock(pool, false); /* and no caches of idle threads are emptied: a free is short */
         pool_run_deferred(pool);
 }
@@ -585,7 +477,7 @@ bool control_empty_caches(struct tslab *pool) {
         if (control_begin(pool, false, &control) < 0)
                 return false;
         r = empty_caches(&control);
-        if (is_over_retain(pool))
+        if (shm_decay_is_over(&pool->arena, pool->retain))
                 (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
         control_end(pool);
         return r == 0;

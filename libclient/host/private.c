@@ -4,8 +4,7 @@
  * Purpose: the calls that a daemon would serve, by control work of the calling thread.
  *
  * Invariants
- *   1. An entry becomes DEAD by one compare-and-set from the identity of a process that was seen to be gone. So it is
- *      not another process's by then.
+ *   1. A control call does its work as the owner of control work, with record 0.
  *
  * Who may do what: see libclient/host/control.c.
  *
@@ -29,6 +28,7 @@
 #include "shm/arena/client.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
+#include "shm/keeper/reap.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/map/state/options.h"
 #include "shm/owner/owner.h"
@@ -285,36 +285,6 @@ static int private_set_map(struct tslab *pool, ShmTrie *trie, const struct tslab
         return r;
 }
 
-static uint32_t mark_dead(struct tslab *pool) {
-        uint32_t n_dead = 0;
-        ShmClientInfo info;
-
-        for (uint32_t i = 0; i < pool->arena.n_records; i++) {
-                if (shm_client_get(&pool->arena, i, &info) || i == pool->local->client ||
-                    (info.state != SHM_CLIENT_DEAD &&
-                     (!shm_client_is_gone(&info) || !shm_client_end_gone(&pool->arena, &info))))
-                        continue;
-                (void) shm_client_release_records(&pool->arena, i);
-                (void) shm_epoch_end_leases(&pool->arena, i);
-                n_dead++;
-        }
-        return n_dead;
-}
-
-static int remove_dead(struct tslab *pool) {
-        ShmClientInfo info;
-        int n = 0;
-
-        for (uint32_t i = 0; i < pool->arena.n_records; i++) {
-                if (shm_client_get(&pool->arena, i, &info) || info.state != SHM_CLIENT_DEAD ||
-                    shm_client_release_records(&pool->arena, i) > 0)
-                        continue;
-                shm_client_remove(&pool->arena, i);
-                n++;
-        }
-        return n;
-}
-
 static void private_sweep_maps(struct tslab *pool) {
         ShmActor control;
 
@@ -332,13 +302,13 @@ static int private_reap(struct tslab *pool) {
                 r = control_begin(pool, true, &control);
         if (r)
                 return r;
-        n_dead = mark_dead(pool);
+        n_dead = shm_reap_gone(&pool->arena, pool->local->client);
         /* Also if nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
         r = control_run_all(&control);
         if (r == 0 && n_dead > 0) {
                 /* Dead threads may have left n_free wrong: the pool would retain too much, or too little. */
                 pool->local->recount = !shm_free_recount(&pool->arena);
-                r = remove_dead(pool);
+                r = (int) shm_reap_remove(&pool->arena);
         }
         control_end_all(pool); /* the dead may have been sweeping */
         return r;

@@ -18,6 +18,7 @@
 #include "shm/epoch/epoch.h"
 #include "shm/arena/idle.h"
 #include "shm/cache/cache.h"
+#include "shm/keeper/decay.h"
 #include "shm/arena/record.h"
 #include "shm/slab/slab.h"
 
@@ -85,8 +86,7 @@ typedef struct PoolLocal {
         uint64_t again_usec; /* when a freeze of idle threads is looked at again; 0: none is under way */
         uint64_t sweeps_before; /* how many sweeps were asked for when it became the owner */
         bool recount; /* n_free may be wrong: threads died, or slabs changed while they were counted */
-        int64_t least_free; /* private pools: the least number of FREE slabs that was seen since */
-        uint64_t least_usec; /* then; see decay_is_due() */
+        ShmDecay decay; /* private pools */
         ThreadState threads[]; /* by record */
 } PoolLocal;
 

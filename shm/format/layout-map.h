@@ -39,7 +39,8 @@ static_assert(sizeof(ShmMapSet) == 32, "arena format");
 /* Entries that expire. Times are milliseconds of the pool's clock (shm/clock/pool-clock.h); 0: never, or none. */
 typedef struct ShmExpiry {
         uint64_t first; /* no entry expires before; it may be too early, and during a pass too late */
-        uint64_t help; /* the slab that the next thread looks at that helps while the maintainer stands still */
+        uint64_t
+                help; /* the slab that the next thread looks at that helps while the maintainer stands still */
         uint64_t unused[6];
         uint64_t look_again; /* options were changed: the next pass looks at all entries with an end */
         uint64_t hand; /* the next slab of the pass under way; 0: none is */

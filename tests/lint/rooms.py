@@ -36,6 +36,7 @@ ROOMS = {
     'shm/maintain': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/leaf shm/map/trie '
                     'shm/map/state '
                     'shm/map/entry',
+    'shm/keeper': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache shm/map/state shm/owner shm/maintain',
     'shm/stats': 'shm/arch shm/clock shm/format shm/arena shm/slab shm/epoch shm/cache',
 
     'proto': '',

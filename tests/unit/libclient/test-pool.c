@@ -235,7 +235,7 @@ static uint64_t retained_by(struct tslab *pool) {
 
 /* A second has gone by, or not one moment. */
 static void free_after(struct tslab *pool, tslab_handle handle, bool second) {
-        pool->local->least_usec = second ? 0 : proto_now_usec();
+        pool->local->decay.least_usec = second ? 0 : proto_now_usec();
         assert_int_equal(tslab_free(pool, handle), 0);
 }
 
