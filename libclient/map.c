@@ -281,7 +281,7 @@ int map_put_init(ShmMapPut *ret, const struct tslab_map_put_options *options) {
         struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
 
         if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_REPLACE ||
-            o.n_tags > TSLAB_MAP_TAGS_MAX)
+            o.n_tags > TSLAB_MAP_TAGS_MAX || (o.n_tags != 0 && !o.tags))
                 return -EINVAL;
         *ret = (ShmMapPut){
                 .mode = (ShmMapMode) o.mode,

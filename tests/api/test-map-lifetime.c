@@ -673,13 +673,15 @@ static void test_map_tags(void **state) {
 
         assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
         assert_int_equal(tslab_map_put_with(map, "a", 1, "b", 1, &o), -EINVAL);
+        o.n_tags = 1;
+        o.tags = NULL;
+        assert_int_equal(tslab_map_put_with(map, "a", 1, "b", 1, &o), -EINVAL);
         assert_int_equal(tslab_map_invalidate(map, "none", 4), -ENOENT);
         assert_int_equal(tslab_map_tag(map, big, sizeof(big), TSLAB_EPOCH_CURRENT, &tag), -E2BIG);
         tag = tag_of(map, "product");
         assert_int_equal(put_tagged(map, "page", tag, 0), 0);
         assert_int_equal(put_tagged(map, "short", tag, 60000), 0);
         o.epoch = TSLAB_EPOCH_CURRENT;
-        o.n_tags = 1;
         o.tags = &tag;
         assert_int_equal(tslab_map_put_many(map, &item, 1, &o), 1);
         assert_int_equal(get_left(map, "page", &left), 5);
