@@ -7,10 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "proto/cleanup.h"
 #include "proto/text.h"
+
+/* A caller's stack may have no room for these: it may be that of a thread of 16 KiB. */
+typedef struct Look {
+        char dir[PATH_MAX], path[PATH_MAX];
+        char cgroups[8192], text[8192];
+} Look;
 
 typedef struct Hierarchy {
         const char *mount;
@@ -38,12 +45,13 @@ static int read_file(const char *path, char *buffer, size_t size) {
         return 0;
 }
 
-static int read_number(const char *dir, const char *file, uint64_t *ret) {
-        char path[PATH_MAX], text[32], *end;
+static int read_number(Look *look, const char *file, uint64_t *ret) {
+        char text[32], *end;
         unsigned long long number;
 
-        if ((size_t) snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path) ||
-            read_file(path, text, sizeof(text)) < 0)
+        if ((size_t) snprintf(look->path, sizeof(look->path), "%s/%s", look->dir, file) >=
+                    sizeof(look->path) ||
+            read_file(look->path, text, sizeof(text)) < 0)
                 return -ENOENT;
         errno = 0;
         number = strtoull(text, &end, 10); /* "max" is no number: there is no limit */
@@ -57,13 +65,15 @@ static int64_t room_size(const CgroupRoom *room) {
         return room->used < room->limit ? room->limit - room->used : 0;
 }
 
-static uint64_t read_cache_size(const Hierarchy *h, const char *dir) {
-        char path[PATH_MAX], text[8192] = "\n", *line;
+static uint64_t read_cache_size(Look *look, const Hierarchy *h) {
+        char *line;
 
-        if ((size_t) snprintf(path, sizeof(path), "%s/memory.stat", dir) >= sizeof(path) ||
-            read_file(path, text + 1, sizeof(text) - 1) < 0)
+        look->text[0] = '\n';
+        if ((size_t) snprintf(look->path, sizeof(look->path), "%s/memory.stat", look->dir) >=
+                    sizeof(look->path) ||
+            read_file(look->path, look->text + 1, sizeof(look->text) - 1) < 0)
                 return 0;
-        line = strstr(text, h->cache_line);
+        line = strstr(look->text, h->cache_line);
         return line ? strtoull(line + strlen(h->cache_line), NULL, 10) : 0;
 }
 
@@ -71,46 +81,46 @@ static uint64_t read_cache_size(const Hierarchy *h, const char *dir) {
  * Near its limit a cgroup may be full of pages of files, which the kernel drops before it refuses memory: they do not
  * count as used. While twice the margin is left, they are not read, since there is room in any case.
  */
-static void leave_out_cache(CgroupRoom *room, const Hierarchy *h, const char *dir) {
-        uint64_t cache = room_size(room) <= 2 * CGROUP_MARGIN_SIZE ? read_cache_size(h, dir) : 0;
+static void leave_out_cache(Look *look, CgroupRoom *room, const Hierarchy *h) {
+        uint64_t cache = room_size(room) <= 2 * CGROUP_MARGIN_SIZE ? read_cache_size(look, h) : 0;
 
         room->used = cache < (uint64_t) room->used ? room->used - (int64_t) cache : 0;
 }
 
 /* Looks at one cgroup. In v1, a cgroup without a limit has one that no machine can reach. */
-static void look_at_cgroup(CgroupRoom *room, const Hierarchy *h, const char *dir, size_t base, bool whole) {
+static void look_at_cgroup(Look *look, CgroupRoom *room, const Hierarchy *h, size_t base, bool whole) {
         CgroupRoom here = {};
         uint64_t limit, used = 0;
 
-        if (read_number(dir, h->limit_file, &limit) || (!whole && read_number(dir, h->usage_file, &used)) ||
+        if (read_number(look, h->limit_file, &limit) || (!whole && read_number(look, h->usage_file, &used)) ||
             limit >= (uint64_t) INT64_MAX / 2 || used >= (uint64_t) INT64_MAX / 2)
                 return;
         here.limit = (int64_t) limit;
         here.used = (int64_t) used;
         if (!whole)
-                leave_out_cache(&here, h, dir);
+                leave_out_cache(look, &here, h);
         if (room->limit != INT64_MAX && room_size(&here) >= room_size(room))
                 return;
-        proto_text_clean(here.path, sizeof(here.path), dir[base] ? dir + base : "/");
+        proto_text_clean(here.path, sizeof(here.path), look->dir[base] ? look->dir + base : "/");
         *room = here;
 }
 
 /* From the cgroup at `path` up to the mount point. A cgroup that a namespace hides does not count. */
-static void look_upwards(CgroupRoom *room, const char *root, const Hierarchy *h, const char *path,
+static void look_upwards(Look *look, CgroupRoom *room, const char *root, const Hierarchy *h, const char *path,
                          bool whole) {
-        char dir[PATH_MAX];
+        const size_t size = sizeof(look->dir);
         size_t base;
         int n;
 
-        n = snprintf(dir, sizeof(dir), "%s%s", root, h->mount);
+        n = snprintf(look->dir, size, "%s%s", root, h->mount);
         base = (size_t) n;
-        if (snprintf(dir + base, sizeof(dir) - base, "%s", path) >= (int) (sizeof(dir) - base))
+        if (snprintf(look->dir + base, size - base, "%s", path) >= (int) (size - base))
                 return;
         for (;;) {
                 char *slash;
 
-                look_at_cgroup(room, h, dir, base, whole);
-                slash = strrchr(dir + base, '/');
+                look_at_cgroup(look, room, h, base, whole);
+                slash = strrchr(look->dir + base, '/');
                 if (!slash)
                         return;
                 *slash = 0;
@@ -132,7 +142,7 @@ static bool has_controller(const char *list, size_t size, const char *name) {
 }
 
 /* "HIERARCHY:CONTROLLERS:PATH"; v2 is the hierarchy 0, without controllers. */
-static void look_by_line(CgroupRoom *room, const char *root, char *line, bool whole) {
+static void look_by_line(Look *look, CgroupRoom *room, const char *root, char *line, bool whole) {
         char *controllers = strchr(line, ':'), *path;
 
         path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -143,23 +153,33 @@ static void look_by_line(CgroupRoom *room, const char *root, char *line, bool wh
         if (strstr(path, "/.."))
                 return; /* outside of our namespace */
         if (!strncmp(line, "0:", 2) && *controllers == 0) {
-                look_upwards(room, root, &v2, path, whole);
-                look_upwards(room, root, &v2_hybrid, path, whole);
+                look_upwards(look, room, root, &v2, path, whole);
+                look_upwards(look, room, root, &v2_hybrid, path, whole);
         } else if (has_controller(controllers, strlen(controllers), "memory")) {
-                look_upwards(room, root, &v1, path, whole);
+                look_upwards(look, room, root, &v1, path, whole);
         }
 }
 
-/* With `whole`, as if nothing were used. */
-static void find_least_room(CgroupRoom *ret, const char *root, bool whole) {
-        char path[PATH_MAX], text[8192], *rest = NULL;
+static void look_at_all(Look *look, CgroupRoom *ret, const char *root, bool whole) {
+        char *rest = NULL;
 
-        *ret = (CgroupRoom){ .limit = INT64_MAX };
-        if ((size_t) snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path) ||
-            read_file(path, text, sizeof(text)) < 0)
+        if ((size_t) snprintf(look->path, sizeof(look->path), "%s/proc/self/cgroup", root) >=
+                    sizeof(look->path) ||
+            read_file(look->path, look->cgroups, sizeof(look->cgroups)) < 0)
                 return;
-        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-                look_by_line(ret, root, line, whole);
+        for (char *line = strtok_r(look->cgroups, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+                look_by_line(look, ret, root, line, whole);
+}
+
+/* With `whole`, as if nothing were used. Without address space there is no room. */
+static void find_least_room(CgroupRoom *ret, const char *root, bool whole) {
+        Look *look = mmap(NULL, sizeof(*look), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        *ret = (CgroupRoom){ .limit = look == MAP_FAILED ? 0 : INT64_MAX };
+        if (look == MAP_FAILED)
+                return;
+        look_at_all(look, ret, root, whole);
+        munmap(look, sizeof(*look));
 }
 
 void cgroup_find_room(CgroupRoom *ret, const char *root) {

@@ -13,6 +13,7 @@
 #include "libclient/host/private.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -41,6 +42,18 @@
 #define LEAVE_WAIT_USEC 200000
 #define LEAVE_SLICE_USEC 200
 
+/* The look opens files, which are cancellation points, but the thread is inside an operation. */
+static int64_t look_at_limits(void) {
+        int cancel_state, saved = errno;
+        int64_t left;
+
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+        left = cgroup_headroom("") / (int64_t) SHM_SLAB_COST;
+        (void) pthread_setcancelstate(cancel_state, NULL);
+        errno = saved;
+        return left;
+}
+
 /*
  * Half of the room that is left, as a thread may come between another one's look and its commits, and the program needs
  * memory of its own. At the limit, threads that find no memory do not look each time.
@@ -52,7 +65,7 @@ static int64_t find_allowance(void) {
 
         if (now - shm_hint_load(&short_usec) < LIMIT_LOOK_USEC)
                 return 0;
-        left = cgroup_headroom("") / (int64_t) SHM_SLAB_COST / 2;
+        left = look_at_limits() / 2;
         if (left < SHM_COMMIT_RUN_MAX)
                 shm_hint_store(&short_usec, now);
         return left < ALLOWANCE_MAX ? left : ALLOWANCE_MAX;
