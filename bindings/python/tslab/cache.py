@@ -281,8 +281,9 @@ class Cache(Store):
 
     def _tags(self, tags: Sequence[Key]) -> Optional[Sequence[int]]:
         """The tags as they are before the computation. None: the pool does not take them, and so no value with them."""
+        checked: Sequence[Key] = _checked_tags(tags)
         try:
-            return tuple(self._write(Map.tag, encoded(tag)) for tag in _checked_tags(tags)) if tags else ()
+            return tuple(self._write(Map.tag, encoded(tag)) for tag in checked)
         except UNKEPT as e:
             self._tell_unkept(e)
             return None
