@@ -178,6 +178,25 @@ class Values(Fixture):
         self.store.replace('a', version, b'2')
         self.assertEqual(self.store.get('a'), b'2')
 
+    def test_sessions_of_a_user_that_end_by_themselves(self):
+        """Their ids do not stay for ever."""
+        for i in range(300):
+            self.store.set(f'{i}', b'1')
+            self.store.assign(f'{i}', 'ann')
+            self.host.engine.delete(f'session:{i}')
+        self.assertLess(len(self.host.engine.smembers('{session:user:ann}:sessions')), 50)
+        self.assertEqual(self.store.end_sessions('ann'), 0)
+        self.assertEqual(self.host.engine.smembers('{session:user:ann}:sessions'), set())
+
+    def test_no_session_is_missed_that_cannot_be_read(self):
+        """To a reader of stale values it seems to have ended. Here the engine refuses, as the value is a list."""
+        store = tslab.SessionStore(self.store.pool, behind=self.host.engine, near='other', while_away='stale')
+        self.host.engine.rpush('session:a', b'1')
+        store.assign('a', 'ann')
+        self.assertIsNone(store.get('a'))
+        self.assertEqual(store.end_sessions('ann'), 1)
+        self.assertFalse(self.host.engine.exists('session:a'))
+
     def test_the_programs_need_no_more_rights_than_the_page_says(self):
         self.redis.client().acl_setuser('web', enabled=True, passwords=['+word'], commands=ACL, keys=KEYS,
                                         reset=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import random
 import re
 import secrets
 import time
@@ -292,6 +293,11 @@ class Behind:
         name = self._user(user)
         self._ask_set(lambda: self.engine.sadd(name, session))
         self._ask_set(lambda: self.engine.pexpire(name, TTL_MAX * 1000))
+        # Each call looks at two others, so that of many logins no more sessions are left than twice those that live.
+        others = [id_ for id_ in self.assigned(user) if id_ != session]
+        for id_ in random.sample(others, min(2, len(others))):
+            if self._ask_set(lambda: self.engine.pttl(self._prefix + id_)) == -2:       # noqa: B023 (called at once)
+                self.unassign(user, [id_])
 
     def assigned(self, user: bytes) -> List[bytes]:
         return sorted(self._ask_set(lambda: self.engine.smembers(self._user(user))))

@@ -196,15 +196,17 @@ class SessionStore(Store):
 
     def sessions_of(self, user: Key) -> List[bytes]:
         """The ids of a user's sessions that are there; the one that was assigned last comes last, where no engine has them."""
-        key = encoded(user)
-        ids = self._behind.assigned(key) if self._behind else _ids(self._map_beside('users').get(key))
-        return [id_ for id_ in ids if id_ in self]
+        return [id_ for id_ in self._ids_of(encoded(user)) if id_ in self]
+
+    def _ids_of(self, user: bytes) -> List[bytes]:
+        return self._behind.assigned(user) if self._behind else _ids(self._map_beside('users').get(user))
 
     def end_sessions(self, user: Key, but: Optional[Key] = None) -> int:
         """Deletes the sessions of a user, but for one, as that of the request. Returns how many there were. A session that is
         assigned meanwhile may stay."""
         kept = None if but is None else encoded(but)
-        ended = [id_ for id_ in self.sessions_of(user) if id_ != kept]
+        # Sessions that seem to have ended, too: while the engine is away nobody knows that, and a deletion fails.
+        ended = [id_ for id_ in self._ids_of(encoded(user)) if id_ != kept]
         n = sum(self.delete(id_) for id_ in ended)
         if self._behind:
             self._behind.unassign(encoded(user), ended)
