@@ -5,6 +5,7 @@
 
 import concurrent.futures
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -265,6 +266,24 @@ class Sessions(unittest.TestCase):
         with self.assertLogs(self.app.logger, 'ERROR') as logs:
             self.assertEqual(self.length(), 100)
         self.assertIn('is locked', logs.output[0])
+
+    def test_a_lock_after_an_error_behind_the_request(self):
+        """Flask does not save then, and the lock goes all the same."""
+        app = make_app(tslab.flask.SessionInterface(lambda: self.store, conflict='lock', lock_seconds=1000))
+
+        @app.after_request
+        def fail(response):
+            if flask.request.path == '/length':
+                raise ValueError
+            return response
+
+        client = app.test_client()
+        client.post('/set/100')
+        id_ = next(iter(self.store.map)).decode()
+        with self.assertLogs(app.logger, 'ERROR'):
+            self.assertEqual(client.get('/length').status_code, 500)
+        gc.collect()
+        self.assertFalse(self.store.lock(id_).locked())
 
     def test_sessions_of_a_user(self):
         clients = [self.app.test_client() for _ in range(3)]

@@ -20,6 +20,7 @@ import errno
 import os
 import re
 import secrets
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from flask import Flask, Request, Response
@@ -89,6 +90,8 @@ class SessionInterface(FlaskSessionInterface):
         lock = self._lock(app, id) if self._conflict == 'lock' and _ID.fullmatch(id) else None
         session = self._read(app, id)
         session.lock = lock
+        if lock:        # after an error of an after_request() function Flask does not save
+            weakref.finalize(session, lock.release)
         return session
 
     def _lock(self, app: Flask, id: str) -> Optional[Lock]:     # noqa: A002
