@@ -54,6 +54,17 @@ while (($line = fgets(STDIN)) !== false) {
         case 'begin': session_start(); $result = $_SESSION['v'] ?? null; break;
         case 'save': $_SESSION['v'] = $value; @session_write_close(); $result = !error_get_last(); break;
         case 'renew': @session_start(); @session_regenerate_id(true); $result = session_id(); @session_write_close(); break;
+        case 'fork':
+                @session_start();
+                if (($pid = pcntl_fork()) === 0) {
+                        $_SESSION['v'] = $value;
+                        session_write_close();
+                        exit;
+                }
+                pcntl_waitpid($pid, $status);
+                $result = $status;
+                session_abort();
+                break;
         case 'logout': @session_start(); $result = @session_destroy(); break;
         }
         fwrite(STDERR, json_encode([$result, error_get_last()['message'] ?? null]) . "\n");
@@ -181,6 +192,16 @@ class Values(Fixture):
         wait_for(lambda: a.read(session) is None)
         self.assertEqual(a.read(new), 99)
         self.assertEqual(a.messages() + b.messages(), '')
+
+    @unittest.skipUnless(subprocess.run([PHP, '-n', '-r', 'exit((int) !function_exists("pcntl_fork"));']).returncode == 0, 'no pcntl')
+    def test_a_child_that_is_forked_inside_of_a_session(self):
+        """It does not write to the connection of its parent, which would take its answers for others."""
+        a = self.worker(self.host(), ';lock=version')
+        session = a.do('login', value='alice')
+        n = self.client.info('stats')['total_connections_received']
+        self.assertEqual(a.do('fork', session, 'of the child'), 0)
+        self.assertEqual(a.read(session), 'of the child')
+        self.assertEqual(self.client.info('stats')['total_connections_received'], n + 1)
 
     def test_a_large_one(self):
         a = self.worker(self.host())

@@ -111,6 +111,20 @@ static EngineLink *link_of(zend_string *id) {
         return link;
 }
 
+static void release(zend_string *text) {
+        if (text)
+                zend_string_release(text);
+}
+
+/* The connection of this process. A child that was forked inside of a session leaves that of its parent alone. */
+static void engine_own(Engine *engine) {
+        release(engine->id);
+        engine->pid = getpid();
+        engine->id = strpprintf(0, "tslab:%ld:%s", (long) engine->pid, ZSTR_VAL(engine->url));
+        engine->link = link_of(engine->id);
+        engine->stream = NULL;
+}
+
 /* NULL: the URL is none. Connects when it is asked first. */
 Engine *php_tslab_engine_new(const char *url, double timeout) {
         Engine *engine = ecalloc(1, sizeof(*engine));
@@ -118,14 +132,9 @@ Engine *php_tslab_engine_new(const char *url, double timeout) {
         engine->timeout = timeout;
         if (read_url(engine, url) < 0)
                 return php_tslab_engine_free(engine);
-        engine->id = strpprintf(0, "tslab:%ld:%s", (long) getpid(), url);
-        engine->link = link_of(engine->id);
+        engine->url = zend_string_init(url, strlen(url), false);
+        engine_own(engine);
         return engine;
-}
-
-static void release(zend_string *text) {
-        if (text)
-                zend_string_release(text);
 }
 
 /* Returns NULL; NULL-safe. The connection stays open. */
@@ -135,6 +144,7 @@ Engine *php_tslab_engine_free(Engine *engine) {
         release(engine->address);
         release(engine->user);
         release(engine->password);
+        release(engine->url);
         release(engine->id);
         efree(engine);
         return NULL;
@@ -315,6 +325,8 @@ static int engine_connect(Engine *engine) {
         zend_string *error = NULL;
         int code, r;
 
+        if (engine->pid != getpid())
+                engine_own(engine);
         if (!engine->stream && php_stream_from_persistent_id(ZSTR_VAL(engine->id), &engine->stream) ==
                                        PHP_STREAM_PERSISTENT_SUCCESS)
                 engine_set_up(engine, &timeout);

@@ -17,6 +17,8 @@ typedef struct EngineLink {
 typedef struct Engine {
         zend_string *address; /* as PHP's streams have it */
         zend_string *user, *password; /* NULL: none */
+        zend_string *url;
+        pid_t pid; /* the process that `id`, `link` and `stream` are of */
         zend_string *id; /* names the connection among those that stay open */
         zend_long database;
         double timeout; /* seconds for an answer */
