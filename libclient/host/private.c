@@ -36,8 +36,11 @@
 #include "shm/slab/free-count.h"
 #include "shm/slab/pages.h"
 
-#define ALLOWANCE_MAX                                                                                        \
-        4096 /* slabs that are committed between two looks at the limits, which take 50 to 100 us */
+/*
+ * Slabs that are committed between two looks at the limits, which take 50 to 100 us. The program may take memory for
+ * itself meanwhile, and a thread may publish late what it found: so this is half of the margin.
+ */
+#define ALLOWANCE_MAX (CGROUP_MARGIN_SIZE / 2 / (int64_t) SHM_SLAB_COST)
 #define LIMIT_LOOK_USEC 10000
 #define LEAVE_WAIT_USEC 200000
 #define LEAVE_SLICE_USEC 200

@@ -18,6 +18,14 @@ class Limit(unittest.TestCase):
         filled = sum(int(line.split()[0]) for line in done.stdout.splitlines() if 'objects' in line)
         self.assertGreater(filled * 4096, LIMIT // 2, done.stdout)
 
+    def test_program_takes_memory_itself(self):
+        own = 80
+        with cgroup.limited(LIMIT) as folder:
+            done = subprocess.run([*cgroup.into(folder), PROGRAM, str(own)], stdout=subprocess.PIPE, text=True,
+                                  check=False)
+        self.assertIn(f'has {own} MiB itself', done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
 
 if __name__ == '__main__':
     unittest.main()
