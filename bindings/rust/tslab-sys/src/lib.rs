@@ -144,6 +144,11 @@ pub struct tslab_thread_stats {
 
 pub const TSLAB_MAP_KEY_MAX: usize = 4096;
 pub const TSLAB_MAP_TAGS_MAX: usize = 4;
+pub const TSLAB_MAP_SET_LIMIT: u32 = 1;
+pub const TSLAB_MAP_SET_TTL: u32 = 2;
+pub const TSLAB_MAP_SET_STALE: u32 = 4;
+pub const TSLAB_MAP_SET_VALUE_MAX: u32 = 8;
+pub const TSLAB_MAP_SET_EVICT: u32 = 16;
 pub const TSLAB_MAP_NAME_MAX: usize = 43;
 pub const TSLAB_MAP_EXISTING: u32 = 1;
 pub const TSLAB_MAP_EXCLUSIVE: u32 = 2;
@@ -358,6 +363,7 @@ extern "C" {
     ) -> c_int;
     pub fn tslab_map_invalidate(map: *mut tslab_map, tag: *const c_void, tag_size: usize) -> c_int;
     pub fn tslab_map_close(map: *mut tslab_map) -> *mut tslab_map;
+    pub fn tslab_map_set_options(map: *mut tslab_map, options: *const tslab_map_options, set: u32) -> c_int;
     pub fn tslab_map_size_max(map: *mut tslab_map) -> usize;
     pub fn tslab_map_get(
         map: *mut tslab_map,
