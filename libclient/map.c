@@ -112,6 +112,7 @@ static void tell_entry(const struct tslab_map *map, const ShmMapView *view, uint
                 .epoch = view->head.epoch,
                 .flags = flags | (view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0) |
                          (view->head.flags & SHM_LEAF_BUCKET ? TSLAB_MAP_BUCKET : 0) |
+                         (shm_map_view_has_tags(view) ? TSLAB_MAP_TAGGED : 0) |
                          (view->is_over ? TSLAB_MAP_STALE : 0),
                 .version = view->is_over ? 0 : view->handle,
                 .accept = accepted_flags(ret),

@@ -250,6 +250,7 @@ enum tslab_map_entry_flag {
         TSLAB_MAP_STALE = 2, /* its time is over; also for tslab_map_info.accept */
         TSLAB_MAP_KEY_ONLY = 4, /* tslab_map_next(): the buffer had no room for the value */
         TSLAB_MAP_BUCKET = 8, /* beside TSLAB_MAP_COUNTER: the entry is a bucket */
+        TSLAB_MAP_TAGGED = 16, /* the entry has tags, see tslab_map_tag() */
 };
 
 /* An entry is more than the bytes of its value: */

@@ -15,6 +15,7 @@
  *      mimic 0 N       gives the map N more roots, whose names differ in a control character
  *      count KEY N     adds N to a counter of the same map
  *      limit KEY N     takes a token from a bucket of N of the same map
+ *      tagged SIZE 1   puts a value with a tag under the key SIZE of the same map
  *      claim KEY MSEC  claims a key of the same map for MSEC; waits so long for another's claim of it
  *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
@@ -182,6 +183,23 @@ static int limit_one(struct tslab_map *map, size_t key, const Order *order) {
                                          1, NULL);
 }
 
+static int tagged_one(struct tslab_map *map, size_t key, const Order *order) {
+        tslab_handle tag;
+        const struct tslab_map_put_options options = {
+                .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT, .tags = &tag, .n_tags = 1
+        };
+        char *value = calloc(1, order->size);
+        int r;
+
+        if (!value)
+                return -ENOMEM;
+        r = tslab_map_tag(map, "tag", 3, TSLAB_EPOCH_CURRENT, &tag);
+        if (r == 0)
+                r = tslab_map_put_with(map, &order->size, sizeof(order->size), value, order->size, &options);
+        free(value);
+        return r;
+}
+
 static int claim_one(struct tslab_map *map, size_t key, const Order *order) {
         tslab_handle version;
         int r;
@@ -242,6 +260,8 @@ static int do_line(struct tslab *pool, const char *line) {
                 return each_key(&order, count_one);
         if (!strcmp(word, "limit"))
                 return each_key(&order, limit_one);
+        if (!strcmp(word, "tagged"))
+                return each_key(&order, tagged_one);
         if (!strcmp(word, "claim"))
                 return each_key(&order, claim_one);
         if (!strcmp(word, "lease"))

@@ -37,6 +37,10 @@ static CtlExit add_large(DumpFile *file, Entries *entries, const void *key_here,
         }
         if (r < 0)
                 return entries_complain(entries, r);
+        if (info.flags & TSLAB_MAP_TAGGED) {
+                counts->tagged++;
+                return CTL_DONE;
+        }
         info.key_size = (uint32_t) key_size;
         record = record_of(&info);
         counts->entries++;
@@ -69,6 +73,8 @@ CtlExit dump_map(DumpFile *file, Entries *entries, const DumpMap *options, DumpC
                         return entries_complain(entries, next);
                 } else if (info.flags & TSLAB_MAP_BUCKET) {
                         counts->buckets++;
+                } else if (info.flags & TSLAB_MAP_TAGGED) {
+                        counts->tagged++;
                 } else if (info.flags & TSLAB_MAP_KEY_ONLY) {
                         r = add_large(file, entries, at, info.key_size, counts);
                 } else {

@@ -1,6 +1,8 @@
 /* dump and load: maps into a file, and back. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/ctl/base/ask.h"
@@ -11,6 +13,7 @@
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"
+#include "proto/cleanup.h"
 
 /* A number that the text has only if there are any: "; 3 keys had a value, which stays". */
 typedef struct Count {
@@ -74,6 +77,7 @@ static void show_dump(const DumpFile *file, const DumpCounts *counts) {
         const Count more[] = {
                 { "bytes", file->n_bytes, "", "", NULL },
                 { "buckets_left_out", counts->buckets, "bucket", "buckets", "of rate limits left out" },
+                { "tagged_left_out", counts->tagged, "entry", "entries", "with tags left out" },
                 { "damaged", counts->damaged, "damaged entry", "damaged entries", "left out" },
         };
         char size[40];
@@ -122,17 +126,17 @@ static void show_load(const DumpCounts *counts) {
 static CtlExit check_names(DumpFile *file, char **names, size_t n_names) {
         const void *key, *value;
         DumpRecord record;
-        uint64_t found = 0;
+        _cleanup_(proto_freep) bool *found = calloc(n_names + 1, sizeof(*found));
         CtlExit r;
 
-        if (n_names > 64)
-                return complain_usage("a pool has no more than 64 maps");
+        if (!found)
+                return complain("%s", strerror(ENOMEM));
         while ((r = dump_next(file, &record, &key, &value)) == CTL_DONE && value)
                 for (size_t i = 0; record.kind == DUMP_MAP && i < n_names; i++)
                         if (strlen(names[i]) == record.key_size && !memcmp(names[i], key, record.key_size))
-                                found |= UINT64_C(1) << i;
+                                found[i] = true;
         for (size_t i = 0; r == CTL_DONE && i < n_names; i++)
-                if (!(found >> i & 1))
+                if (!found[i])
                         r = complain("there is no map '%s' in '%s'; nothing was loaded", names[i],
                                      file->path);
         dump_rewind(file);

@@ -71,12 +71,14 @@ class Dump(Case):
             self.text('dump', f'{self.path}.{size}')
         self.client.do('count 1000 7')
         self.client.do('limit 2000 5')
+        for size in 10, 1_000_000:              # an invalidation of the loaded ones would find no tag
+            self.client.do(f'tagged {size} 1')
         self.put('long', 'x', '--ttl=1000')
         self.text('maps', 'set', 'values', '--limit=50M', '--ttl=77', '--stale=5', '--evict=sieve', '--value-max=2M')
         self.client.do('evict 50 10')
         told = self.json('dump', self.path)
         self.assertEqual(told, {'maps': 2, 'entries': 3 + 1 + 1 + 10, 'bytes': os.path.getsize(self.path),
-                                'buckets_left_out': 1, 'damaged': 0})
+                                'buckets_left_out': 1, 'tagged_left_out': 2, 'damaged': 0})
         self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
         self.start('other', '--size=64M', '--classes=64,512,2048')
         self.assertEqual(self.json('load', '--pool=other', self.path),
@@ -84,7 +86,7 @@ class Dump(Case):
         options = ('map', 'entries', 'limit_bytes', 'ttl_msec', 'stale_msec', 'value_max_bytes', 'evict')
         old, new = ({m['map']: {name: m[name] for name in options} for m in self.json('maps', f'--pool={pool}')}
                     for pool in ('default', 'other'))
-        old['values']['entries'] -= 1           # the bucket
+        old['values']['entries'] -= 1 + 3       # the bucket; two entries with tags, and the tag
         self.assertEqual(old, new)
         self.assertEqual(sorted(self.text('keys', '--pool=other', 'evicting').split()),
                          sorted(self.text('keys', 'evicting').split()))
@@ -241,7 +243,7 @@ class Dump(Case):
         told = self.run_ctl('--json', 'dump', self.path)
         self.assertEqual((told.returncode, told.stderr), (1, ''))
         self.assertEqual({k: v for k, v in json.loads(told.stdout).items() if k != 'bytes'},
-                         {'maps': 1, 'entries': 2, 'buckets_left_out': 0, 'damaged': 1})
+                         {'maps': 1, 'entries': 2, 'buckets_left_out': 0, 'tagged_left_out': 0, 'damaged': 1})
 
 
 if __name__ == '__main__':

@@ -160,6 +160,7 @@ pub const TSLAB_MAP_COUNTER: u32 = 1;
 pub const TSLAB_MAP_STALE: u32 = 2;
 pub const TSLAB_MAP_KEY_ONLY: u32 = 4;
 pub const TSLAB_MAP_BUCKET: u32 = 8;
+pub const TSLAB_MAP_TAGGED: u32 = 16;
 pub const TSLAB_MAP_PUT: u32 = 0;
 pub const TSLAB_MAP_INSERT: u32 = 1;
 pub const TSLAB_MAP_UPDATE: u32 = 2;
