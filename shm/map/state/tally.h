@@ -97,8 +97,8 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
         if (trie->map == 0 || n == 0)
                 return;
         n += shm_load_rlx(sum); /* ORDER: rlx; only the owner writes it. */
-        shm_store_rel(sum,
-                      n); /* ORDER: rel, pairs with sum_counts(); the change that is counted is before. */
+        /* ORDER: rel, pairs with sum_counts(); the change that is counted is before. */
+        shm_store_rel(sum, n);
         if (count == SHM_MAP_BYTES ? __builtin_expect(shm_tally_is_far(trie, n), 0)
                                    : count == SHM_MAP_INSERTS && n >= SHM_TALLY_INSERTS)
                 shm_tally_flush(actor);
