@@ -359,6 +359,15 @@ class Celery(Fixture):
             result.forget()
             self.assertIsNone(entries.get(f'celery-task-meta-{result.id}'))
 
+    def test_results_that_stay(self):
+        """As those of a chord, whose counter is told its lifetime with each task."""
+        import celery
+        app = celery.Celery('app', broker='memory://', backend=f'tslab.celery.Backend+tslab://{self.daemon.socket}')
+        app.conf.update(result_expires=0)
+        app.backend.set('key', 'value')
+        app.backend.expire('key', app.backend.expires)
+        self.assertEqual(tslab.Cache(self.pool, 'celery').ttl('key'), float('inf'))
+
 
 @needs('aiocache')
 class Aiocache(unittest.IsolatedAsyncioTestCase, Fixture):

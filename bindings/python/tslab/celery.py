@@ -62,7 +62,7 @@ class Backend(KeyValueStoreBackend):
         return self._results.incr(key, ttl=self._ttl())
 
     def expire(self, key: Any, value: Any) -> None:
-        self._results.touch(key, value)
+        self._results.touch(key, value or math.inf)
 
     def __reduce__(self, args: Any = (), kwargs: Any = None) -> Any:
         return super().__reduce__(args, {**(kwargs or {}), 'expires': self.expires, 'url': self.url})
