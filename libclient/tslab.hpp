@@ -121,8 +121,10 @@ class span {
       public:
         constexpr span() noexcept = default;
         template <typename Rep, typename Period> constexpr span(std::chrono::duration<Rep, Period> time) {
-                if constexpr (std::is_floating_point_v<Rep>)
-                        ms_ = rounded(std::chrono::duration<double, std::milli>(time).count());
+                double ms = std::chrono::duration<double, std::milli>(time).count();
+
+                if (std::is_floating_point_v<Rep> || !(ms > -1e15 && ms < 1e15)) /* hours::max(), too */
+                        ms_ = rounded(ms);
                 else
                         ms_ = std::chrono::ceil<std::chrono::milliseconds>(time).count();
         }

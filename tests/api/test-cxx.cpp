@@ -382,6 +382,8 @@ void test_map_lifetimes() {
         CHECK(left(std::chrono::duration<double>(100.5)) <= 100501ms && left(1h) > 3590s);
         CHECK(tslab_cxx::span(1us).ms() == 1 && tslab_cxx::span(0.0004ms).ms() == 1 &&
               tslab_cxx::span(4.035s).ms() == 4035);
+        CHECK(tslab_cxx::span(std::chrono::hours::max()).wait().count() == UINT32_MAX &&
+              tslab_cxx::span(std::chrono::seconds::min()).ms() == -1);
         for (double seconds : { -1.0, std::nan(""), HUGE_VAL, 1e300, 5e6 })
                 CHECK(error_of([&](pool &) { map.put("a", "b", std::chrono::duration<double>(seconds)); },
                                p) == EINVAL);
