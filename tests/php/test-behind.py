@@ -62,7 +62,7 @@ while (($line = fgets(STDIN)) !== false) {
                         exit;
                 }
                 pcntl_waitpid($pid, $status);
-                $result = $status;
+                $result = [$status, Tslab\Pool::open()->map('sessions')->lock("lock:$id")->acquire(0)];
                 session_abort();
                 break;
         case 'logout': @session_start(); $result = @session_destroy(); break;
@@ -195,11 +195,11 @@ class Values(Fixture):
 
     @unittest.skipUnless(subprocess.run([PHP, '-n', '-r', 'exit((int) !function_exists("pcntl_fork"));']).returncode == 0, 'no pcntl')
     def test_a_child_that_is_forked_inside_of_a_session(self):
-        """It does not write to the connection of its parent, which would take its answers for others."""
-        a = self.worker(self.host(), ';lock=version')
+        """It does not write to the connection of its parent, which would take its answers for others, nor end its lock."""
+        a = self.worker(self.host())
         session = a.do('login', value='alice')
         n = self.client.info('stats')['total_connections_received']
-        self.assertEqual(a.do('fork', session, 'of the child'), 0)
+        self.assertEqual(a.do('fork', session, 'of the child'), [0, False])
         self.assertEqual(a.read(session), 'of the child')
         self.assertEqual(self.client.info('stats')['total_connections_received'], n + 1)
 

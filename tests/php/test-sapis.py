@@ -106,6 +106,12 @@ def fork(daemon):
                 }
         }
         while (pcntl_wait($status) > 0);
+        $lock = $map->lock('lock');
+        $lock->acquire();
+        if (!pcntl_fork())
+                exit;
+        pcntl_wait($status);
+        $lock->release() || exit('a child that ends has ended the lock of its parent');
         $map->put('ready', '0');
         if (!($child = pcntl_fork())) {
                 $lock = $map->lock('lock');

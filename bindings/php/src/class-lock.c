@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include <math.h>
+#include <unistd.h>
 
 #include <zend_exceptions.h>
 
@@ -96,6 +97,7 @@ ZEND_METHOD(Tslab_Lock, acquire) {
                 php_tslab_throw(r, "lock", ZSTR_VAL(lock->key));
                 RETURN_THROWS();
         }
+        lock->claimant = getpid();
         RETURN_BOOL(r == 0);
 }
 

@@ -13,6 +13,7 @@ typedef struct Object {
         double per_second;
         zend_string *key; /* Lock */
         tslab_handle claim;
+        pid_t claimant; /* a child that is forked meanwhile does not end it */
         uint32_t limit_ms; /* time limit of its claims; 0: the library's */
         zend_object std;
 } Object;

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <ext/session/php_session.h>
 
@@ -34,6 +35,7 @@ typedef struct Session {
         bool is_unread; /* the pool failed, so nothing may be saved */
         zend_string *lock_key;
         tslab_handle claim; /* 0: not locked */
+        pid_t claimant; /* a child that is forked meanwhile does not end it */
 } Session;
 
 /* Returns the part after "NAME=", or NULL. */
@@ -137,7 +139,7 @@ static int read_path(Session *session, const char *text) {
 }
 
 static void session_unlock(Session *session) {
-        if (session->claim)
+        if (session->claim && session->claimant == getpid())
                 (void) php_tslab_map_remove(session->map, session->lock_key, session->claim);
         session->claim = 0;
         if (session->lock_key)
@@ -195,6 +197,7 @@ PS_CLOSE_FUNC(tslab) {
 
 static int session_lock(Session *session, zend_string *id) {
         session->lock_key = zend_string_concat2(ZEND_STRL("lock:"), ZSTR_VAL(id), ZSTR_LEN(id));
+        session->claimant = getpid();
         return php_tslab_lock_acquire(session->map, session->lock_key, session->wait, 0, &session->claim);
 }
 
