@@ -285,6 +285,29 @@ class Sessions(unittest.TestCase):
         gc.collect()
         self.assertFalse(self.store.lock(id_).locked())
 
+    def test_a_child_that_is_forked_within_a_request(self):
+        """It does not end the lock."""
+        app = make_app(tslab.flask.SessionInterface(lambda: self.store, conflict='lock', lock_seconds=1000))
+        client = app.test_client()
+        client.post('/set/100')
+        id_ = next(iter(self.store.map)).decode()
+        context = app.test_request_context(headers={'Cookie': f'session={id_}'})
+        context.push()
+        child = os.fork()
+        if child == 0:
+            try:
+                context.pop()
+                del context
+                gc.collect()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        self.assertTrue(self.store.lock(id_).locked())
+        context.pop()
+        del context
+        gc.collect()
+        self.assertFalse(self.store.lock(id_).locked())
+
     def test_sessions_of_a_user(self):
         clients = [self.app.test_client() for _ in range(3)]
         for client in clients:

@@ -48,6 +48,11 @@ def cache(app: Flask, config: Dict[str, Any], args: List[Any], options: Dict[str
     return Cache(*args, **{name: value for name, value in options.items() if name != 'ignore_delete_many_errors'})
 
 
+def _let_go(lock: Lock, pid: int) -> None:
+    if os.getpid() == pid:      # a forked child leaves it to its parent
+        lock.release()
+
+
 class Session(SecureCookieSession):
     """A session, which knows whether it was read or changed. `id` is None until it is first saved. If the session could
     not be read, it is not `available`: changes of it are lost."""
@@ -91,7 +96,7 @@ class SessionInterface(FlaskSessionInterface):
         session = self._read(app, id)
         session.lock = lock
         if lock:        # after an error of an after_request() function Flask does not save
-            weakref.finalize(session, lock.release)
+            weakref.finalize(session, _let_go, lock, os.getpid()).atexit = False
         return session
 
     def _lock(self, app: Flask, id: str) -> Optional[Lock]:     # noqa: A002
