@@ -335,20 +335,22 @@ static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now
         look_and_run(m, 0, true);
         shm_hint_store(&pool->local->again_usec, m->freeze.n_left > 0 ? now + SHM_STORES_USEC : 0);
         maintain_free(m);
-        shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
 }
 
-/* So that caches of idle threads do not wait for a control call. */
+/* So that caches of idle threads, and slabs that maps gave back, do not wait for a control call. */
 void control_calls(struct tslab *pool) {
         uint64_t now = proto_now_usec(), again = shm_hint_load(&pool->local->again_usec);
+        bool idle = (again != 0 && now >= again) || shm_idle_is_due(&pool->local->idle, now);
         ShmActor control;
 
-        if ((again == 0 || now < again) && !shm_idle_is_due(&pool->local->idle, now))
+        if (!idle && !shm_decay_is_due(&pool->local->decay, &pool->arena, pool->retain))
                 return;
         if (pool_begin(pool) < 0)
                 return;
         if (control_begin(pool, false, &control) == 0) {
-                empty_idle_later(pool, &control, now);
+                if (idle)
+                        empty_idle_later(pool, &control, now);
+                shm_decay_trim(&pool->local->decay, &control, pool->retain, TRIM_MAX);
                 control_unlock(pool, false);
                 pool_run_deferred(pool);
         }

@@ -216,12 +216,53 @@ static void test_time_namespaces(void **state) {
         assert_int_equal(tslab_map_close(map), 0);
 }
 
+static uint64_t committed(struct tslab *pool) {
+        struct tslab_stats stats = { .size = sizeof(stats) };
+
+        assert_int_equal(tslab_stats(pool, &stats), 0);
+        return stats.committed_bytes;
+}
+
+/* The memory of a map that was removed goes back to the system, although the program only uses maps. */
+static void test_removed_goes_back(void **state) {
+        struct tslab_options options = { .size = sizeof(options),
+                                         .arena_bytes = 64 << 20,
+                                         .retain_bytes = 1 << 20 };
+        char value[4000] = "";
+        struct tslab_map *map;
+        struct tslab *pool;
+
+        assert_int_equal(tslab_create(&pool, &options), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "large", NULL), 0);
+        for (uint32_t i = 0; i < 12000; i++)
+                assert_int_equal(tslab_map_put(map, &i, sizeof(i), value, sizeof(value), TSLAB_EPOCH_CURRENT),
+                                 0);
+        tslab_map_close(map);
+        assert_true(committed(pool) > 48000000);
+        assert_int_equal(tslab_map_remove(pool, "large"), 0);
+        assert_int_equal(tslab_map_open(&map, pool, "small", NULL), 0);
+        for (uint32_t i = 0; committed(pool) > 8 << 20; i++) {
+                assert_true(i < 5000); /* one trim in two seconds would take eight times as long */
+                for (uint32_t key = 0; key < 100; key++)
+                        assert_int_equal(
+                                tslab_map_put(map, &key, sizeof(key), &i, sizeof(i), TSLAB_EPOCH_CURRENT), 0);
+                nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+        }
+        tslab_map_close(map);
+        tslab_close(pool);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, map_pool_setup, map_pool_teardown)
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                TEST(others_work_between),        TEST(others_work_beside_close), TEST(reap_ends_sweep),
-                TEST(next_revocation_ends_sweep), TEST(writers_end_sweep),        TEST(time_namespaces),
+                cmocka_unit_test(test_removed_goes_back),
+                TEST(others_work_between),
+                TEST(others_work_beside_close),
+                TEST(reap_ends_sweep),
+                TEST(next_revocation_ends_sweep),
+                TEST(writers_end_sweep),
+                TEST(time_namespaces),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
