@@ -337,23 +337,33 @@ static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now
         maintain_free(m);
 }
 
+/* The actor is no local variable: signal handlers, which may have little stack, make calls too. */
+__attribute__((noinline)) static void give_back_in_call(struct tslab *pool, bool idle, uint64_t now) {
+        ShmActor *control =
+                mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (control == MAP_FAILED)
+                return;
+        if (control_begin(pool, false, control) == 0) {
+                if (idle)
+                        empty_idle_later(pool, control, now);
+                shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
+                control_unlock(pool, false);
+                pool_run_deferred(pool);
+        }
+        (void) munmap(control, sizeof(*control));
+}
+
 /* So that caches of idle threads, and slabs that maps gave back, do not wait for a control call. */
 void control_calls(struct tslab *pool) {
         uint64_t now = proto_now_usec(), again = shm_hint_load(&pool->local->again_usec);
         bool idle = (again != 0 && now >= again) || shm_idle_is_due(&pool->local->idle, now);
-        ShmActor control;
 
         if (!idle && !shm_decay_is_due(&pool->local->decay, &pool->arena, pool->retain))
                 return;
         if (pool_begin(pool) < 0)
                 return;
-        if (control_begin(pool, false, &control) == 0) {
-                if (idle)
-                        empty_idle_later(pool, &control, now);
-                shm_decay_trim(&pool->local->decay, &control, pool->retain, TRIM_MAX);
-                control_unlock(pool, false);
-                pool_run_deferred(pool);
-        }
+        give_back_in_call(pool, idle, now);
         pool_end(pool);
 }
 
