@@ -44,6 +44,7 @@ static const Number pool_numbers[] = {
           .help = "Threads that found no free record, and share one" },
         { POOL(records_unsettled), .text = "records to repair",
           .help = "Records of dead threads from which the daemon has not taken all slots back yet" },
+        { POOL(roots), .text = "named roots", .help = "Named roots in use, of 255; each map takes one" },
         { POOL_AS(n_slabs, "slabs"), .text = "slabs", .help = "Slabs that the pool has room for" },
         { POOL_AS(n_slabs_ever, "slabs_ever"), .text = "slabs ever used",
           .help = "Slabs that were used at any time" },
