@@ -112,10 +112,11 @@ typedef struct ShmRecord {
         uint64_t base_counters[SHM_COUNTERS_MAX]; /* the counters when the present owner took the record */
         uint64_t used[SHM_CACHES_MAX / 64]; /* a bit for each cache that was ever used; read no other */
         ShmNote notes[SHM_NOTES_MAX];
-        ShmMapGets
-                map_gets[SHM_ROOTS_MAX + 1]; /* sums over all owners, as `counters`; the last one is unused */
+        /* Sums over all owners, as `counters`; the last one is unused. */
+        ShmMapGets map_gets[SHM_ROOTS_MAX + 1];
+        uint8_t unused[1152]; /* so the pages of caches can go by themselves */
 } ShmRecord;
-static_assert(sizeof(ShmRecord) == 2 * 64 + 2 * 256 + 256 + 2048 + 4096, "arena format");
+static_assert(sizeof(ShmRecord) == 2 * SHM_SLAB_SIZE, "arena format");
 
 /*
  * The caches of a record stand in groups, each with up to SHM_CACHE_GROUP classes of each epoch. So if a thread uses
