@@ -17,6 +17,7 @@ import wire
 from ctl_case import CTL_CLIENT, DEADLINE, TSLABCTL, Case, environment, field, hello, reply
 
 ARGUMENTS = {'epoch close': ['3'], 'maps set': ['values', '--ttl', '60'], 'maps clear': ['values', '--yes'],
+             'clients end': ['1'],
              'maps remove': ['values', '--yes'], 'get': ['m', 'k'], 'put': ['m', 'k', 'v'],
              'delete': ['m', 'k'], 'keys': ['m'], 'dump': ['/none/file'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}
 HELLO, ATTACH, STATS, TRIM = 16, 17, 32, 34             # requests
