@@ -277,12 +277,8 @@ bool shm_root_names(ShmArena *arena, uint64_t handle) {
         return false;
 }
 
-uint32_t shm_root_n_ever(const ShmArena *arena) {
-        uint32_t n = 0;
-
-        while (n < SHM_ROOTS_MAX && root_load(arena, n).low != 0)
-                n++;
-        return n;
+bool shm_root_was_used(const ShmArena *arena, uint32_t i) {
+        return root_load(arena, i).low != 0;
 }
 
 uint32_t shm_root_n_free(const ShmArena *arena) {

@@ -37,7 +37,7 @@ bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret) {
 }
 
 /* Maps that the roots no longer name count as empty: a look at their states would give these pages. */
-static uint32_t largest_of(const ShmTrie *trie, const ShmMapSet *maps) {
+static uint32_t largest_of(const ShmTrie *trie, const ShmMapSet *maps, uint64_t *ret_bytes) {
         uint32_t own = trie->map - 1, largest = shm_map_set_next(maps, 0);
         uint64_t most = 0;
 
@@ -50,6 +50,7 @@ static uint32_t largest_of(const ShmTrie *trie, const ShmMapSet *maps) {
                         most = bytes;
                 }
         }
+        *ret_bytes = most;
         return largest;
 }
 
@@ -67,27 +68,30 @@ static bool has_entries(const ShmArena *arena, uint32_t i) {
 }
 
 const ShmTrie *shm_evict_from(const ShmTrie *trie, ShmMapSet *maps, ShmTrie *space) {
-        uint32_t i;
+        uint64_t bytes;
 
-        while ((i = largest_of(trie, maps)) < SHM_ROOTS_MAX) {
+        for (uint32_t i = largest_of(trie, maps, &bytes); i < SHM_ROOTS_MAX;) {
                 ShmMapSet one = shm_map_set_of(i);
 
                 *maps = shm_map_set_less(maps, &one);
-                if (!shm_evict_open(trie->arena, i, space) || !has_entries(trie->arena, i))
-                        continue;
-                return i == trie->map - 1 ? trie : space;
+                if (shm_evict_open(trie->arena, i, space) && has_entries(trie->arena, i))
+                        return i == trie->map - 1 ? trie : space;
+                /* Where the largest one seems empty, all do: without this a put would look at 255 maps 255 times. */
+                i = bytes != 0 ? largest_of(trie, maps, &bytes) : shm_map_set_next(maps, i);
         }
         return NULL;
 }
 
-uint64_t shm_evict_stamp(ShmArena *arena) {
+uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps) {
         uint64_t stamp = 0;
         ShmMapTotals t;
         ShmTrie map;
 
+        *ret_maps = (ShmMapSet){};
         for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
                 if (!shm_evict_open(arena, i, &map))
                         continue;
+                shm_map_set_add(ret_maps, i);
                 shm_map_counts(arena, i, &t);
                 stamp = (stamp + t.bytes) * UINT64_C(0x9e3779b97f4a7c15);
                 stamp = (stamp + t.inserts + t.deletes + t.expirations + t.evictions) *

@@ -38,8 +38,8 @@ bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret);
  */
 const ShmTrie *shm_evict_from(const ShmTrie *trie, ShmMapSet *maps, ShmTrie *space);
 
-/* A mix of the counts of all maps that evict: it is another one after entries of theirs came or went. */
-uint64_t shm_evict_stamp(ShmArena *arena);
+/* All maps that evict, and a mix of their counts: it is another one after entries of theirs came or went. */
+uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps);
 
 /*
  * Whether a chained value of this cost would have room if all maps that evict had no entries. If not, nothing is to be

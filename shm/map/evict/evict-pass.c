@@ -49,7 +49,7 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         /* Maps from 64 on share their bits with others. */
         if (trie->map <= 64 &&
             shm_hint_load(&trie->arena->lines[slab].maps) == shm_evict_line_bit(trie->map) &&
-            shm_root_n_ever(trie->arena) <= 64)
+            !shm_root_was_used(trie->arena, 64))
                 return mask;
         for (; mask != 0; mask &= mask - 1) {
                 SlotId id = slot_id(slab, (uint32_t) __builtin_ctzll(mask));

@@ -303,13 +303,15 @@ static uint64_t monotonic_ms(void) {
  * too. If such a search was in vain, it is not made again while the counts of all maps stay, unless it is long ago: so
  * puts into a full pool fail at once.
  */
-static uint64_t evict_in_all_maps(Search *s, const ShmTrie *trie, ShmMapSet maps, uint32_t n_tries) {
-        uint64_t stamp = shm_evict_stamp(trie->arena), begun = monotonic_ms(), cost;
+static uint64_t evict_in_all_maps(Search *s, const ShmTrie *trie, const ShmMapSet *searched,
+                                  uint32_t n_tries) {
+        ShmMapSet all;
+        uint64_t stamp = shm_evict_stamp(trie->arena, &all), begun = monotonic_ms(), cost;
         ShmVainSearch *vain = &s->actor->vain;
 
         if (vain->until_ms > begun && vain->stamp == stamp)
                 return 0;
-        cost = evict_in_maps(s, trie, maps, n_tries);
+        cost = evict_in_maps(s, trie, shm_map_set_less(&all, searched), n_tries);
         if (cost == 0)
                 *vain = (ShmVainSearch){
                         .stamp = stamp,
@@ -323,7 +325,6 @@ static bool evict_for(Search *s, const ShmTrie *trie, uint32_t n_tries) {
         const ShmEvict *evict = s->evict;
         ShmMapSet maps = shm_evict_maps(trie), own = shm_evict_own(trie),
                   others = shm_map_set_less(&maps, &own);
-        const ShmMapSet all = { { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX } };
         uint64_t cost = 0;
 
         if (trie->map != 0 && n_tries == OWN_TRY && !evict->chained && !evict->for_index &&
@@ -332,7 +333,7 @@ static bool evict_for(Search *s, const ShmTrie *trie, uint32_t n_tries) {
         if (cost == 0)
                 cost = evict_in_maps(s, trie, maps, n_tries);
         if (cost == 0)
-                cost = evict_in_all_maps(s, trie, shm_map_set_less(&all, &maps), n_tries);
+                cost = evict_in_all_maps(s, trie, &maps, n_tries);
         return cost != 0;
 }
 

@@ -1,5 +1,6 @@
 /* Accesses to shared memory that an eviction takes, and what comes between two. Built with SHM_STEP. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "shm/cache/cache.h"
 #include "shm/map/entry/claim.h"
@@ -15,9 +16,11 @@
 #define N_ENTRIES 20U
 #define N_CLAIMS 50000U
 #define N_PUTS 1000U
-#define STEPS_MAX 1000U /* for a put */
+#define N_MAPS_EXACT 64U /* the line of a slab has a bit for each of so many maps */
+#define STEPS_MAX 400U /* for a put */
 #define STEPS_LONG_MAX 700000U /* for a put that looks in vain for an entry, in a large pool */
 #define STEPS_BESIDE_MAX 3000U /* for a put that empties a slab of 32 entries, or fails */
+#define STEPS_MAP_MAX 100U /* more for each map of the pool */
 
 static uint64_t n_steps;
 
@@ -73,9 +76,26 @@ static void put_all(ShmActor *actors, const ShmTrie *trie, uint32_t from, uint32
                 put(&actors[i % 2], trie, i);
 }
 
+/* So many maps without entries, which may lose entries if they have any. */
+static void make_maps(ShmActor *actor, uint32_t epoch, uint32_t n) {
+        char name[SHM_ROOT_NAME_SIZE];
+        uint64_t root;
+        ShmTrie trie;
+
+        for (uint32_t i = 0; i < n; i++) {
+                snprintf(name, sizeof(name), "map.%u", i);
+                assert_int_equal(shm_trie_create(actor, epoch, &root), 0);
+                assert_int_equal(shm_root_set(actor->arena, name, 0, root), 0);
+                assert_int_equal(shm_object_publish(actor, root), 0);
+                assert_int_equal(shm_trie_open(&trie, actor->arena, root), 0);
+                shm_map_attach(&trie);
+                TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+        }
+}
+
 /*
  * A small map in a large pool, whose other slabs are in use by others: the hand does not pass them all, sweep by sweep.
- * (They would not all be committed for this test: they have no word.)
+ * (They would not all be committed for this test: they have no word.) Nor does it look at each name of the pool there.
  */
 static void test_evict_small_map(void **state) {
         ShmMapTotals totals;
@@ -87,6 +107,7 @@ static void test_evict_small_map(void **state) {
         for (uint32_t i = 0; i < 2; i++)
                 assert_int_equal(shm_actor_init(&actors[i], &arena, 0, i + 1), 0);
         map_trie_create(&actors[0], &trie);
+        make_maps(&actors[0], trie.epoch, N_MAPS_EXACT - 1);
         TRIE_SET_OPTION(&trie, limit_bytes, N_ENTRIES * COST);
         TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
         put_all(actors, &trie, 0, 2 * N_ENTRIES);
@@ -387,7 +408,7 @@ static void test_evict_beside_other_keys(void **state) {
 }
 
 /* Where objects have all memory, a put fails without a look at all slabs that other maps had entries in. */
-static void test_evict_beside_empty(void **state) {
+static void evict_beside_empty(uint32_t n_maps, uint32_t steps_max) {
         enum { N = SMALL_ARENA_SIZE / 200 };
         ShmTrie late, first;
         ShmActor actor;
@@ -395,6 +416,7 @@ static void test_evict_beside_empty(void **state) {
         uint64_t handle;
 
         begin_beside(&arena, &actor, &late, &first, N);
+        make_maps(&actor, late.epoch, n_maps);
         for (uint32_t i = 0; i < N; i++) {
                 const ShmMapKey key = key_of(&first, &i);
 
@@ -407,10 +429,20 @@ static void test_evict_beside_empty(void **state) {
         for (uint32_t i = 0; i < 10; i++) {
                 n_steps = 0;
                 assert_int_equal(try_put(&actor, &late, i, 88, SHM_EPOCH_CURRENT), -ENOMEM);
-                assert_in_range(n_steps, 1, STEPS_BESIDE_MAX);
+                assert_in_range(n_steps, 1, steps_max);
         }
         map_actor_leave(&actor);
         shm_arena_deinit(&arena);
+}
+
+static void test_evict_beside_empty(void **state) {
+        evict_beside_empty(0, STEPS_BESIDE_MAX);
+        (void) state;
+}
+
+/* The steps grow with the number of maps, not with its square. */
+static void test_evict_beside_many_empty(void **state) {
+        evict_beside_empty(SHM_ROOTS_MAX - 2, STEPS_BESIDE_MAX + SHM_ROOTS_MAX * STEPS_MAP_MAX);
         (void) state;
 }
 
@@ -550,17 +582,12 @@ static void test_sweep_beside_naming(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_evict_small_map),
-                cmocka_unit_test(test_evict_in_vain),
-                cmocka_unit_test(test_evict_among_claims),
-                cmocka_unit_test(test_evict_hands_beside),
-                cmocka_unit_test(test_take_slabs_beside),
-                cmocka_unit_test(test_evict_late),
-                cmocka_unit_test(test_evict_beside_other_keys),
-                cmocka_unit_test(test_evict_beside_empty),
-                cmocka_unit_test(test_evict_without_notes),
-                cmocka_unit_test(test_evict_with_the_kept_note),
-                cmocka_unit_test(test_sweep_beside_naming),
+                cmocka_unit_test(test_evict_small_map),          cmocka_unit_test(test_evict_in_vain),
+                cmocka_unit_test(test_evict_among_claims),       cmocka_unit_test(test_evict_hands_beside),
+                cmocka_unit_test(test_take_slabs_beside),        cmocka_unit_test(test_evict_late),
+                cmocka_unit_test(test_evict_beside_other_keys),  cmocka_unit_test(test_evict_beside_empty),
+                cmocka_unit_test(test_evict_beside_many_empty),  cmocka_unit_test(test_evict_without_notes),
+                cmocka_unit_test(test_evict_with_the_kept_note), cmocka_unit_test(test_sweep_beside_naming),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
