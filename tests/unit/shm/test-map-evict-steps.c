@@ -24,9 +24,10 @@
 
 static uint64_t n_steps;
 
-/* Another thread does this between the first access to the word, or the first change of it, and the next access. */
+/* Another thread does this between an access to the word, or the first change of it, and the next access. */
 static struct {
         const uint64_t *word;
+        uint32_t n_before; /* accesses to it that come before that one */
         uint64_t before; /* for a change */
         bool waits_for_change;
         bool is_due;
@@ -45,6 +46,10 @@ void shm_step(const void *address) {
                 other.work(other.userdata);
         }
         if (other.word && !other.waits_for_change && other.word == address) {
+                if (other.n_before > 0) {
+                        other.n_before--;
+                        return;
+                }
                 other.word = NULL;
                 other.is_due = true;
         }
@@ -551,8 +556,13 @@ static void name_again(void *userdata) {
         shm_map_census_drop(naming->arena, naming->trie->map - 1, &naming->census);
 }
 
-/* A sweep finds that a name has no map. Before it notes that, there is one, which is to be counted: it stays to be. */
-static void test_sweep_beside_naming(void **state) {
+/*
+ * A sweep finds that an entry of the names has no map. Before it notes that, there is one, which is to be counted: it
+ * stays to be. The sweep looks twice, for a map and for one that was removed, and each look loads the handle twice: so
+ * the other thread comes after the first look, in the second one, and after that. (In the first look, the sweep would
+ * find the map.)
+ */
+static void sweep_beside_naming(uint32_t n_before) {
         ShmMapSweep sweep = {};
         Naming naming;
         ShmActor actor;
@@ -569,6 +579,7 @@ static void test_sweep_beside_naming(void **state) {
         assert_int_equal(shm_root_set(&arena, "map.test", trie.root, 0), 0);
         sweep.root = trie.map - 1;
         other.word = &arena.header->roots[trie.map - 1].handle;
+        other.n_before = n_before;
         other.work = name_again;
         other.userdata = &naming;
         while (!shm_map_sweep_step(&actor, &sweep, 7))
@@ -577,6 +588,11 @@ static void test_sweep_beside_naming(void **state) {
         assert_true(shm_map_is_miscounted(&arena, trie.map - 1));
         map_actor_leave(&actor);
         shm_arena_deinit(&arena);
+}
+
+static void test_sweep_beside_naming(void **state) {
+        for (uint32_t n_before = 1; n_before < 4; n_before++)
+                sweep_beside_naming(n_before);
         (void) state;
 }
 
