@@ -8,7 +8,7 @@
 typedef struct DumpCounts {
         uint64_t maps, entries;
         uint64_t buckets; /* buckets of tslab_map_limit(), which are left out */
-        uint64_t tagged; /* entries with tags, which are left out: without these nothing would invalidate them */
+        uint64_t tagged; /* entries with tags, which are left out: without tags none can be invalidated */
         uint64_t damaged; /* entries whose values a stray write has damaged, which are left out */
         uint64_t present; /* keys that had a value, which stays */
         uint64_t expired; /* since the dump */
