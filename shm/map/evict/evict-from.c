@@ -88,7 +88,7 @@ uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps) {
         ShmTrie map;
 
         *ret_maps = (ShmMapSet){};
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+        for (uint32_t i = 0; shm_root_was_used(arena, i); i++) {
                 if (!shm_evict_open(arena, i, &map))
                         continue;
                 shm_map_set_add(ret_maps, i);
@@ -133,7 +133,7 @@ static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
         ShmTrie map;
 
         *ret = 0;
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+        for (uint32_t i = 0; shm_root_was_used(arena, i); i++) {
                 if (!shm_evict_open(arena, i, &map))
                         continue;
                 if (shm_map_is_miscounted(arena, i))
