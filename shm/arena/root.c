@@ -281,12 +281,13 @@ bool shm_root_was_used(const ShmArena *arena, uint32_t i) {
         return root_load(arena, i).low != 0;
 }
 
+/* A look at entries that were never used would give them pages. */
 uint32_t shm_root_n_free(const ShmArena *arena) {
-        uint32_t n = 0;
+        uint32_t n = 0, i = 0;
 
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+        for (; shm_root_was_used(arena, i); i++)
                 n += root_load(arena, i).high == 0;
-        return n;
+        return n + SHM_ROOTS_MAX - i;
 }
 
 /* Whether a text is what it was when it was written: it may be of a name that had the entry before. */
