@@ -198,6 +198,7 @@ class Values(Fixture):
         """It does not write to the connection of its parent, which would take its answers for others, nor end its lock."""
         a = self.worker(self.host())
         session = a.do('login', value='alice')
+        self.await_copy(a, session)     # tslab-near has made its connections
         n = self.client.info('stats')['total_connections_received']
         self.assertEqual(a.do('fork', session, 'of the child'), [0, False])
         self.assertEqual(a.read(session), 'of the child')
