@@ -25,17 +25,19 @@ static bool next_map(ShmArena *arena, ShmMapSweep *sweep, ShmTrie *ret) {
         uint64_t asked;
 
         for (; sweep->root < SHM_ROOTS_MAX; sweep->root++) {
-                if (sweep->miscounted_only && !sweep->opened && !shm_map_is_miscounted(arena, sweep->root))
-                        continue;
-                asked = shm_map_asked(arena, sweep->root);
-                if (shm_map_open_root(arena, sweep->root, ret))
-                        return true;
-                if (shm_root_removal(arena, sweep->root) != 0) {
-                        ret->map = 0;
-                        return true;
+                if (!sweep->miscounted_only || sweep->opened || shm_map_is_miscounted(arena, sweep->root)) {
+                        asked = shm_map_asked(arena, sweep->root);
+                        if (shm_map_open_root(arena, sweep->root, ret))
+                                return true;
+                        if (shm_root_removal(arena, sweep->root) != 0) {
+                                ret->map = 0;
+                                return true;
+                        }
+                        shm_map_uncounted(arena, sweep->root, asked);
+                        shm_map_sweep_begin_map(sweep);
                 }
-                shm_map_uncounted(arena, sweep->root, asked);
-                shm_map_sweep_begin_map(sweep);
+                if (!shm_root_was_used(arena, sweep->root + 1))
+                        sweep->root = SHM_ROOTS_MAX - 1; /* none behind it has a map */
         }
         return false;
 }
