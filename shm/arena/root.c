@@ -278,7 +278,7 @@ bool shm_root_names(ShmArena *arena, uint64_t handle) {
 }
 
 bool shm_root_was_used(const ShmArena *arena, uint32_t i) {
-        return root_load(arena, i).low != 0;
+        return i < SHM_ROOTS_MAX && root_load(arena, i).low != 0;
 }
 
 /* A look at entries that were never used would give them pages. */

@@ -17,7 +17,7 @@ int shm_root_index(const ShmArena *arena, const char *name);
 int shm_root_at(const ShmArena *arena, uint32_t i, char *ret_name, uint64_t *ret_handle);
 /* The handle of root i; 0: it is not set. */
 uint64_t shm_root_of(const ShmArena *arena, uint32_t i);
-/* Whether entry i of the table was ever used, or one behind it. */
+/* Whether entry i of the table was ever used, or one behind it; false for SHM_ROOTS_MAX. */
 bool shm_root_was_used(const ShmArena *arena, uint32_t i);
 /* How many names have room beside those that are set. */
 uint32_t shm_root_n_free(const ShmArena *arena);
