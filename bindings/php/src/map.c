@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#define TRIES_MAX 8
 #define SMALL 2048 /* a value up to this size takes one look-up */
 #define WAIT_SLICE_MS 200 /* between two looks at the time limit of the request */
 
@@ -17,20 +16,6 @@
 #else
 #define IS_INTERRUPTED EG(vm_interrupt)
 #endif
-
-/* Calls CALL with `live`, the map to use, until it succeeds or no remedy is left; `r` is its result. */
-#define WITH_MAP(map, live, r, CALL)                                                                         \
-        do {                                                                                                 \
-                for (int tries_ = 0;; tries_++) {                                                            \
-                        r = php_tslab_map_use(map, &live);                                                   \
-                        if (UNEXPECTED(r < 0))                                                               \
-                                break;                                                                       \
-                        r = CALL;                                                                            \
-                        if (EXPECTED(r >= 0) || tries_ == TRIES_MAX ||                                       \
-                            php_tslab_map_again(map, (int) r) < 0)                                           \
-                                break;                                                                       \
-                }                                                                                            \
-        } while (0)
 
 /* Returns 0 with the lifetime, of at least a millisecond, or -EINVAL. INFINITY is no end. */
 int php_tslab_ttl_ms(double seconds, uint32_t *ret_ms) {

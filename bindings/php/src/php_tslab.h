@@ -91,6 +91,22 @@ static zend_always_inline int php_tslab_map_use(TslabMap *map, struct tslab_map 
         return 0;
 }
 
+#define PHP_TSLAB_TRIES_MAX 8
+
+/* Calls CALL with `live`, the map to use, until it succeeds or no remedy is left; `r` is its result. */
+#define WITH_MAP(map, live, r, CALL)                                                                         \
+        do {                                                                                                 \
+                for (int tries_ = 0;; tries_++) {                                                            \
+                        r = php_tslab_map_use(map, &live);                                                   \
+                        if (UNEXPECTED(r < 0))                                                               \
+                                break;                                                                       \
+                        r = CALL;                                                                            \
+                        if (EXPECTED(r >= 0) || tries_ == PHP_TSLAB_TRIES_MAX ||                             \
+                            php_tslab_map_again(map, (int) r) < 0)                                           \
+                                break;                                                                       \
+                }                                                                                            \
+        } while (0)
+
 /* map.c */
 int php_tslab_ttl_ms(double seconds, uint32_t *ret_ms);
 int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, size_t value_size,

@@ -18,7 +18,6 @@
 #define HEARD_MS 50 /* for tslab-near to hear of a change of this process */
 #define LOG_MS 60000
 #define SMALL 4096
-#define TRIES_MAX 8
 #define WAIT_MS 50 /* for the answer to another worker's question */
 
 static const struct tslab_near_claim no_claim;
@@ -30,19 +29,11 @@ static const struct tslab_near_claim no_claim;
         "redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])\n"                                               \
         "return 1"
 
-/* Calls CALL with the near cache in `map->near` until it succeeds or no remedy is left. */
+/* Calls CALL with the near cache in `map->near`, as WITH_MAP does. */
 #define WITH_NEAR(map, r, CALL)                                                                              \
         do {                                                                                                 \
                 struct tslab_map *live_;                                                                     \
-                for (int tries_ = 0;; tries_++) {                                                            \
-                        r = php_tslab_map_use(map, &live_);                                                  \
-                        if (UNEXPECTED(r < 0))                                                               \
-                                break;                                                                       \
-                        r = CALL;                                                                            \
-                        if (EXPECTED(r >= 0) || tries_ == TRIES_MAX ||                                       \
-                            php_tslab_map_again(map, (int) r) < 0)                                           \
-                                break;                                                                       \
-                }                                                                                            \
+                WITH_MAP(map, live_, r, CALL);                                                               \
         } while (0)
 
 Behind *php_tslab_behind_new(Engine *engine, TslabPool *pool, zend_string *prefix, zend_string *near,
