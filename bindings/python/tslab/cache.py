@@ -185,9 +185,7 @@ class Cache(Store):
             return value
         except BaseException as e:
             self._give_up(data, claim)
-            if not stale_on_error or not isinstance(e, Exception):
-                raise
-            value = self._stale_for(data, e)
+            value = self._stale_for(data, e) if stale_on_error and isinstance(e, Exception) else _NONE
             if value is _NONE:
                 raise
             return value
@@ -213,9 +211,7 @@ class Cache(Store):
             return value
         except BaseException as e:
             self._give_up(data, claim)
-            if not stale_on_error or not isinstance(e, Exception):
-                raise
-            value = self._stale_for(data, e)
+            value = self._stale_for(data, e) if stale_on_error and isinstance(e, Exception) else _NONE
             if value is _NONE:
                 raise
             return value
