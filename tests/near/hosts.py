@@ -84,6 +84,16 @@ class Near:
         self.process.kill()
         self.process.wait()
 
+    def start_and_cover(self):
+        """Starts one after another one was killed, whose cover lasts on for its bound, and waits until its own has begun."""
+        before = self.n_covers()
+        self.start()
+        wait_for(lambda: self.n_covers() > before, 'copies are covered by the new one')
+
+    def n_covers(self):
+        with open(self.log) as log:
+            return log.read().count(': covered: ')
+
     def signal(self, number):
         self.process.send_signal(number)
 

@@ -324,7 +324,7 @@ class AddressTest(unittest.TestCase):
         """A program that has one fills nothing, and connects anew."""
         self.near.kill()
         self.move()
-        self.near.start()
+        self.near.start_and_cover()
         after = self.cache()
         self.wait_covered(after)
         asked = []
@@ -339,7 +339,7 @@ class AddressTest(unittest.TestCase):
         """As a program does that is killed then, or is no Python program: nobody else reads its answer."""
         self.near.kill()
         self.move()
-        self.near.start()
+        self.near.start_and_cover()
         after = self.cache()
         self.wait_covered(after)
         with self.old.client() as client:

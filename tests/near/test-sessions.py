@@ -640,6 +640,7 @@ class EndedElsewhere(Away):
         """Nothing is known of what happened meanwhile."""
         self.host.near.kill()
         self.change()
+        wait_for(lambda: not self.host.is_covered())    # the cover lasts on for its bound
         self.host.near.start()
         wait_for(self.host.is_covered)
         self.away(kept=b'alice')
