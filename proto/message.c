@@ -62,6 +62,8 @@ static size_t reply_n_fds(const ProtoReply *reply) {
                 return 1;
         if (reply->body_case == TSLAB__REPLY__BODY_SAMPLES)
                 return reply->samples->attached_fd ? 1 : 0;
+        if (reply->body_case == TSLAB__REPLY__BODY_CLIENTS)
+                return reply->clients->has_pidfd ? 1 : 0;
 
         for (size_t i = 0; i < sizeof(reply_fds) / sizeof(reply_fds[0]); ++i)
                 if (reply_fds[i].body == reply->body_case)

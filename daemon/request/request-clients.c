@@ -125,7 +125,38 @@ static void add_session(const RequestContext *context, ClientPart *part, const S
         info->attached_usec = session->since_realtime_usec;
 }
 
-void request_clients(RequestContext *context, const ProtoRequest *request) {
+/*
+ * One client, with its pidfd: the number of a process means another one in another pid namespace. The pidfd gives the
+ * peer no right over the process that it does not have by itself.
+ */
+static void send_client_process(const RequestContext *context, pid_t pid) {
+        Tslab__ClientsReply clients = TSLAB__CLIENTS_REPLY__INIT;
+        Tslab__ClientInfo info = TSLAB__CLIENT_INFO__INIT, *pointer = &info;
+        const ClientWatch *client = context->requests->clients->first;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        char comm[PROTO_COMM_MAX + 1];
+        ShmClientInfo known = {};
+
+        while (client && (client->pid != pid || client->pidfd < 0 || client->dead))
+                client = client->next;
+        if (client) {
+                (void) shm_client_get(&client->clients->pool->arena, client->index, &known);
+                proto_text_clean(comm, sizeof(comm), known.comm);
+                info.client = client->index;
+                info.pid = (int32_t) pid;
+                info.role = client->role;
+                info.comm = comm;
+                clients.clients = &pointer;
+                clients.n_clients = 1;
+                clients.has_pidfd = true;
+        }
+        reply.body_case = TSLAB__REPLY__BODY_CLIENTS;
+        reply.clients = &clients;
+        session_send_fds(context->session, context->id, &reply, client ? &client->pidfd : NULL,
+                         client != NULL);
+}
+
+static void send_clients(const RequestContext *context) {
         const Requests *requests = context->requests;
         _cleanup_(proto_freep) ClientSums *sums = client_sums_new(&requests->pool->arena);
         _cleanup_(proto_freep) ClientPart *part = malloc(sizeof(*part));
@@ -141,4 +172,11 @@ void request_clients(RequestContext *context, const ProtoRequest *request) {
                 if (!s->client && s->role != 0 && !s->dropped)
                         add_session(context, part, s);
         send_client_part(context, part, false);
+}
+
+void request_clients(RequestContext *context, const ProtoRequest *request) {
+        if (request->clients->pid > 0)
+                send_client_process(context, request->clients->pid);
+        else
+                send_clients(context);
 }

@@ -1,6 +1,6 @@
 /*
- * Ends a client by SIGTERM, with the rights of the user who asks: the daemon has none over other processes. A pidfd
- * that is opened before the daemon is asked keeps another process from taking the number meanwhile.
+ * Ends a client by SIGTERM, with the rights of the user who asks. The daemon sends the pidfd of its client: the number
+ * may mean another process in tslabctl's pid namespace, or soon.
  */
 #include <errno.h>
 #include <poll.h>
@@ -9,17 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "daemon/ctl/base/connect.h"
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verb/clients.h"
 #include "daemon/ctl/verb/verb.h"
+#include "proto/deadline.h"
 #include "proto/message.h"
 
-#define END_MSEC 10000
+#define END_SEC 10
 
 static CtlExit parse_pid(const char *text, pid_t *ret) {
         char *end;
@@ -31,39 +30,51 @@ static CtlExit parse_pid(const char *text, pid_t *ret) {
         return CTL_DONE;
 }
 
-/* Whether the number means the daemon's process here, too: tslabctl may be in another pid namespace. */
-static bool is_same_process(const Tslab__ClientInfo *client) {
-        struct stat status;
-        char path[32];
+static CtlExit ask_pidfd(pid_t pid, ProtoReply **ret_reply, ProtoFds *ret_fds) {
+        _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
+        Tslab__Clients clients = TSLAB__CLIENTS__INIT;
+        ProtoRequest request = PROTO_REQUEST_INIT;
+        CtlExit r;
 
-        (void) snprintf(path, sizeof(path), "/proc/%d", client->pid);
-        return stat(path, &status) == 0 && status.st_uid == client->uid;
-}
-
-static CtlExit find_client(const ClientList *list, pid_t pid, const Tslab__ClientInfo **ret) {
-        for (size_t i = 0; i < list->n_clients; ++i)
-                if (!list->clients[i].control_only && list->clients[i].pid == pid) {
-                        *ret = &list->clients[i];
-                        if (is_same_process(*ret))
-                                return CTL_DONE;
-                        return complain(
-                                "process %d is another one here than the daemon's client: run this in the "
-                                "daemon's pid namespace",
-                                pid);
-                }
+        clients.pid = pid;
+        request.body_case = TSLAB__REQUEST__BODY_CLIENTS;
+        request.clients = &clients;
+        r = connection_open(&connection);
+        r = r ?: connection_call_fds(&connection, &request, CONNECTION_USEC, ret_reply, ret_fds);
+        if (r)
+                return r;
+        if ((*ret_reply)->body_case == TSLAB__REPLY__BODY_CLIENTS && (*ret_reply)->clients->n_clients == 1 &&
+            ret_fds->n_fds == 1)
+                return CTL_DONE;
         return complain("process %d is no client of this pool; 'tslabctl clients' shows them", pid);
 }
 
-static CtlExit end_process(int fd, const Tslab__ClientInfo *client) {
-        struct pollfd ended = { .fd = fd, .events = POLLIN };
+/* 1: the process has ended. */
+static int wait_for_end(int pidfd) {
+        uint64_t deadline = proto_deadline(END_SEC * PROTO_USEC_PER_SEC);
+        struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+        int r;
 
-        if (pidfd_send_signal(fd, SIGTERM, NULL, 0) < 0 && errno != ESRCH)
+        do
+                r = poll(&ended, 1, (int) (proto_deadline_left(deadline) / 1000));
+        while (r < 0 && errno == EINTR);
+        return r;
+}
+
+static CtlExit end_process(int pidfd, const Tslab__ClientInfo *client) {
+        if (pidfd_send_signal(pidfd, SIGTERM, NULL, 0) < 0 && errno != ESRCH) {
+                if (errno == EINVAL)
+                        return complain(
+                                "process %d (%s) is not in this pid namespace, or in one below: run this in "
+                                "its own, or in the daemon's",
+                                client->pid, client->comm);
                 return complain("process %d (%s) cannot be ended: %s", client->pid, client->comm,
                                 strerror(errno));
-        if (poll(&ended, 1, END_MSEC) == 1)
+        }
+        if (wait_for_end(pidfd) == 1)
                 return CTL_DONE;
         return complain("process %d (%s) still runs, %d seconds after SIGTERM; 'kill -KILL %d' harms no pool",
-                        client->pid, client->comm, END_MSEC / 1000, client->pid);
+                        client->pid, client->comm, END_SEC, client->pid);
 }
 
 static void print_ended(const Tslab__ClientInfo *client) {
@@ -80,22 +91,15 @@ static void print_ended(const Tslab__ClientInfo *client) {
 }
 
 CtlExit verb_clients_end(char **args, size_t n_args) {
-        _cleanup_(client_list_deinit) ClientList list = {};
-        _cleanup_(proto_closep) int fd = -1;
-        const Tslab__ClientInfo *client = NULL;
+        _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
+        _cleanup_(proto_fds_deinit) ProtoFds fds = PROTO_FDS_INIT;
         pid_t pid = 0;
         CtlExit r;
 
         r = parse_pid(args[0], &pid);
-        if (r)
-                return r;
-        fd = pidfd_open(pid, 0);
-        if (fd < 0)
-                return complain("process %d: %s", pid, strerror(errno));
-        r = clients_ask(&list);
-        r = r ?: find_client(&list, pid, &client);
-        r = r ?: end_process(fd, client);
+        r = r ?: ask_pidfd(pid, &reply, &fds);
+        r = r ?: end_process(fds.fds[0], reply->clients->clients[0]);
         if (r == CTL_DONE)
-                print_ended(client);
+                print_ended(reply->clients->clients[0]);
         return r;
 }

@@ -9,8 +9,8 @@
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/verb/clients.h"
 #include "daemon/ctl/verb/verb.h"
+#include "daemon/ctl/view/client-list.h"
 #include "daemon/ctl/view/table.h"
 
 static void add_user(Table *table, uint32_t uid) {
@@ -60,7 +60,7 @@ static int on_clients_part(void *userdata, const ProtoReply *reply) {
         return 0;
 }
 
-CtlExit clients_ask(ClientList *list) {
+static CtlExit ask_clients(ClientList *list) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         Tslab__Clients clients = TSLAB__CLIENTS__INIT;
@@ -117,7 +117,7 @@ CtlExit verb_clients(char **args, size_t n_args) {
 
         r = parse_sort(&sort);
         r = r ?: table_select(table, arg_columns);
-        r = r ?: clients_ask(&list);
+        r = r ?: ask_clients(&list);
         if (r)
                 return r;
 

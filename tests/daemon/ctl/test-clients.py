@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
 
 from daemon import SECONDS, wait_for
-from verb import VerbTest, main
+from verb import SOURCE, TSLABCTL, TSLABD, VERB_CLIENT, VerbTest, main
 
 
 class Waits(VerbTest):
@@ -77,8 +77,65 @@ class End(VerbTest):
         self.refused('is no client of this pool', str(self.daemon.process.pid))
         self.refused('is no process number', '12x')
         self.refused('is no process number', '0')
-        self.refused('No such process', str(2**31 - 1))
+        self.refused('is no client of this pool', str(2**31 - 1))
         self.assertIsNone(self.daemon.process.poll())
+
+
+# Makes process number argv[1] of a pid namespace of its own, and runs the rest of argv there.
+ANOTHER = r"""
+import os, subprocess, sys
+from pathlib import Path
+number = int(sys.argv[1])
+Path('/proc/sys/kernel/ns_last_pid').write_text(str(number - 1))
+stranger = subprocess.Popen(['sleep', '600'])
+assert stranger.pid == number, (stranger.pid, number)
+done = subprocess.run(sys.argv[2:], capture_output=True, text=True)
+assert stranger.poll() is None, 'a process that has the number of a client was ended'
+stranger.kill()
+stranger.wait()
+sys.stderr.write(done.stderr)
+sys.exit(done.returncode)
+"""
+
+
+INSIDE = r"""
+import subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from daemon import Daemon
+with Daemon(sys.argv[2], '--size=16M') as daemon:
+    client = subprocess.Popen([sys.argv[3], daemon.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    client.stdout.readline()
+    print(daemon.socket, client.pid, flush=True)
+    print(client.wait(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+@unittest.skipIf(subprocess.run(['unshare', '--pid', '--fork', 'true'], capture_output=True, check=False).returncode,
+                 'this user may make no pid namespace')
+class Namespaces(VerbTest):
+    """The number of a client means another process, or none, in another pid namespace."""
+
+    def test_another_process_of_the_number(self):
+        client = self.client()
+        done = subprocess.run(['unshare', '--pid', '--fork', sys.executable, '-c', ANOTHER, str(client.process.pid),
+                               TSLABCTL, 'clients', 'end', str(client.process.pid)], env=self.daemon.environment,
+                              capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn('is not in this pid namespace', done.stderr)
+        client.do('session 64 1')
+
+    def test_the_number_is_the_daemons(self):
+        """The daemon and its client are in a namespace below, where the client has another number than here."""
+        inside = subprocess.Popen(
+            ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', sys.executable, '-c', INSIDE,
+             os.path.join(SOURCE, 'tests/util'), TSLABD, VERB_CLIENT],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(inside.communicate)
+        path, pid = inside.stdout.readline().split()
+        self.assertEqual(self.run_ctl('--socket', path, 'clients', 'end', pid).stdout,
+                         f'Process {pid} (verb-client) has ended.\n')
+        self.assertEqual(inside.stdout.readline(), f'{-signal.SIGTERM}\n')
 
 
 class Peaks(VerbTest):
