@@ -1804,9 +1804,8 @@ FAULTS = [
     ('order: a reference is noted, not sc', 'client/ref-ref-weak', 'shm/arena/client.c', 'shm_or_sc(', 'shm_or_acqrel('),
     ('order: a reference is given back, not sc', 'client/unref-unref-weak', 'shm/arena/client.c', 'shm_and_sc(', 'shm_and_acqrel('),
     ('order: references are counted, not sc', 'client/unref-unref-weak', 'shm/arena/client.c', 'shm_load_sc(', 'shm_load_acq('),
-    ('order: data is read before the claim stands', 'map-cover/fill-change-weak', 'shm/map/entry/claim.c',
-     '''        shm_fence_after_rmw();
-        return r;''', '        return r;'),
+    ('order: data is read before the claim stands', 'map-cover/fill-change-weak', 'shm/map/state/lifetime.c',
+     '        shm_fence_after_rmw();\n', ''),
     ('order: a key is looked up before its data has changed', 'map-cover/fill-change-weak', 'shm/map/entry/map.c',
      '''        shm_fence_after_rmw();
         shm_tally_begin(actor, trie);''', '        shm_tally_begin(actor, trie);'),

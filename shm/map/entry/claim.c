@@ -16,7 +16,8 @@
  *      had; or it is deleted, if there is no memory for that. Each has another version, so what comes late is refused.
  *   5. A claim is extended by another claim that takes its place, by its version: so only while it is there.
  *   6. A change of the data from which the value is computed, and a delete of the key after it, either find the claim,
- *      or the computation finds the change. Where the data is in the same pool, fences see to that.
+ *      or the computation finds the change. Where the data is in the same pool, fences see to that: a delete's before
+ *      its look, and the one behind the claim's link, as the claim's end is noted.
  *   7. The change that removes or replaces a claim wakes the threads that wait for it: see shm/map/state/wait.c.
  *
  * Who may do what: writers claim. Reading needs no actor.
@@ -153,8 +154,6 @@ int shm_map_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, co
                         r = -EAGAIN;
                 }
         } while (r == -EAGAIN || r == SHM_TRIE_E_CHANGED);
-        /* ORDER: sc, pairs with shm_map_delete(); the data from which the caller computes the value is read after. */
-        shm_fence_after_rmw();
         return r;
 }
 

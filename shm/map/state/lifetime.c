@@ -111,7 +111,8 @@ bool shm_map_settle_end(const ShmMapView *view) {
 bool shm_expiry_lower(uint64_t *first, uint64_t expires) {
         uint64_t seen;
 
-        /* ORDER: sc, pairs with shm_expiry_step(); the leaf's change, or that of a slab's `first`, is before. */
+        /* ORDER: sc, pairs with shm_expiry_step() and shm_map_delete(); the leaf's change, or that of a slab's `first`,
+           is before; the data from which a claim's value is computed is read after. */
         shm_fence_after_rmw();
         seen = shm_load_acq(first); /* ORDER: acq; by the fence. */
         while (seen == 0 || expires < seen)
