@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <zend_exceptions.h>
 
@@ -217,6 +218,7 @@ static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle
                                    zend_fcall_info_cache *cache, zval *argument, uint32_t ttl_ms, zval *ret) {
         Computation here = { map, key, TSLAB_G(computations) };
         zend_result result = FAILURE;
+        pid_t claimant = getpid();
         int r;
 
         TSLAB_G(computations) = &here;
@@ -226,12 +228,15 @@ static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle
         zend_catch {
                 /* exit(), or the end of the request's time: the claim must not stand until the process ends. */
                 TSLAB_G(computations) = here.outer;
-                (void) php_tslab_map_remove(map, key, claim);
+                if (getpid() == claimant)
+                        (void) php_tslab_map_remove(map, key, claim);
                 zend_bailout();
         }
         zend_end_try();
         TSLAB_G(computations) = here.outer;
 
+        if (getpid() != claimant)
+                return result; /* the computation forked this process: its parent has the claim, and goes on */
         if (result == FAILURE) {
                 (void) php_tslab_map_remove(map, key, claim);
                 return FAILURE;

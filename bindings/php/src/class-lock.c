@@ -77,9 +77,16 @@ ZEND_METHOD(Tslab_Lock, __construct) {
         zend_throw_error(NULL, "Use Tslab\\Map::lock()");
 }
 
+/* A forked child has a copy of the object, not the lock. */
+static Object *lock_of_process(Object *lock) {
+        if (lock->claim && lock->claimant != getpid())
+                lock->claim = 0;
+        return lock;
+}
+
 ZEND_METHOD(Tslab_Lock, acquire) {
         double timeout = ZEND_INFINITY;
-        Object *lock = THIS();
+        Object *lock = lock_of_process(THIS());
         int r;
 
         ZEND_PARSE_PARAMETERS_START(0, 1)
@@ -103,7 +110,7 @@ ZEND_METHOD(Tslab_Lock, acquire) {
 
 ZEND_METHOD(Tslab_Lock, extend) {
         bool limit_is_null = true;
-        Object *lock = THIS();
+        Object *lock = lock_of_process(THIS());
         uint32_t limit_ms;
         double limit = 0;
         int r;
@@ -127,7 +134,7 @@ ZEND_METHOD(Tslab_Lock, extend) {
 }
 
 ZEND_METHOD(Tslab_Lock, release) {
-        Object *lock = THIS();
+        Object *lock = lock_of_process(THIS());
         tslab_handle claim = lock->claim;
 
         ZEND_PARSE_PARAMETERS_NONE();

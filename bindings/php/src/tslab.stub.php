@@ -167,7 +167,8 @@ final class Limiter
 }
 
 /**
- * A lock of all processes. It is free when its owner is killed, when the object is destroyed, and after its limit.
+ * A lock of all processes. It is free when its owner is killed, when the object is destroyed, and after its limit. A
+ * forked child does not have its parent's.
  * @not-serializable
  */
 final class Lock
