@@ -250,7 +250,7 @@ int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_
 int tslab_map_tag(struct tslab_map *map, const void *tag, size_t tag_size, uint32_t epoch, tslab_handle *ret_tag);
 int tslab_map_invalidate(struct tslab_map *map, const void *tag, size_t tag_size);
 
-struct claim { tslab_handle version; bool mine; };
+struct claim { tslab_handle version; bool mine; int pid; };
 int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, uint32_t limit_ms,
               struct claim *ret);
 int tslab_map_claim_extend(struct tslab_map *map, const void *key, size_t key_size, uint32_t limit_ms,
@@ -264,6 +264,7 @@ builder.set_source('tslab._native', '''
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <tslab.h>
 #include <tslab_map.h>
@@ -369,13 +370,14 @@ static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size
         return tslab_map_put_with(map, key, key_size, value, value_size, &options);
 }
 
-struct claim { tslab_handle version; bool mine; };
+struct claim { tslab_handle version; bool mine; int pid; };
 
 static int claim_key(struct tslab_map *map, const void *key, size_t key_size, uint32_t epoch, uint32_t limit_ms,
                      struct claim *ret) {
         int r = tslab_map_claim_for(map, key, key_size, epoch, limit_ms, &ret->version);
 
         ret->mine = r == 0;
+        ret->pid = getpid();
         return r;
 }
 ''', **link_options())

@@ -544,6 +544,47 @@ class Alone(unittest.TestCase):
             d.process = subprocess.Popen([*d.command, '--fresh'], env=d.environment)
             daemon.wait_for(d.answers)
 
+    def test_child_of_a_computation(self):
+        """A forked child that ends inside of it, or leaves it, leaves the claim to its parent."""
+        def fails():
+            raise LookupError
+
+        cache, parent = self.open(), os.getpid()
+        for key, end in ('exit', sys.exit), ('exception', fails), ('value', lambda: 'of the child'):
+            def make(key=key, end=end):
+                pid = os.fork()
+                if pid == 0:
+                    return end()
+                self.assertEqual(os.waitpid(pid, 0)[1], 0)
+                self.assertFalse(cache._use(tslab.Map.wait, key, 0, 0))     # others wait
+                return 'of the parent'
+
+            try:
+                value = cache.get_or_compute(key, make)
+            finally:
+                if os.getpid() != parent:
+                    os._exit(0)
+            self.assertEqual((value, cache.get(key)), ('of the parent', 'of the parent'))
+
+    def test_child_beside_a_lock(self):
+        """It does not have its parent's lock, however it leaves the block."""
+        lock, parent = self.open().lock('lock'), os.getpid()
+        try:
+            with lock:
+                pid = os.fork()
+                if pid == 0:
+                    raise LookupError
+                self.assertEqual(os.waitpid(pid, 0)[1], 0)
+                self.assertTrue(lock.locked())
+                pid = os.fork()
+                if pid == 0:
+                    os._exit(lock.release() or lock.acquire(False))
+                self.assertEqual(os.waitpid(pid, 0)[1], 0)
+                lock.extend()
+        finally:
+            if os.getpid() != parent:
+                os._exit(0)
+
     def test_get_or_compute_raises_its_own_exception(self):
         """Also where its claim cannot be given up."""
         def fail():

@@ -7,6 +7,7 @@ import contextvars
 import errno
 import inspect
 import math
+import os
 import sys
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
@@ -285,7 +286,7 @@ class Cache(Store):
             return None
 
     def _keep(self, key: bytes, claim: Any, value: Any, ttl: Optional[Lifetime], tags: Optional[Sequence[int]]) -> None:
-        if not claim.version:       # there was no room for it
+        if not claim.version or claim.pid != os.getpid():   # there was no room for it, or `make` forked this process
             return
         if tags is None:
             self._give_up(key, claim)
@@ -299,7 +300,7 @@ class Cache(Store):
             self._tell_unkept(e)
 
     def _give_up(self, key: bytes, claim: Any) -> None:
-        if claim.mine:
+        if claim.mine and claim.pid == os.getpid():     # a forked child leaves it to its parent
             self._forget(key, claim.version)    # it ends by itself, too
 
     def _stale_for(self, key: bytes, e: Exception) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import math
+import os
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, Tuple
@@ -38,12 +39,12 @@ class Lock:
     It becomes free when it is released, when its owner is killed, when Cache.clear() is called, and when `ttl` is over
     since it was acquired or extended, 30 seconds by default. An owner that goes on after that has lost it: extend() and
     the end of a `with` block raise LockLostError, and release() returns False. It may be acquired in one thread and
-    released in another. With asyncio: `async with`, or acquire_async().
+    released in another; a forked child does not have its parent's. With asyncio: `async with`, or acquire_async().
     """
 
     def __init__(self, cache: Cache, key: bytes, ttl: Lifetime = CLAIM_SECONDS) -> None:
         ttl_ms(ttl)         # ValueError
-        self._cache, self._key, self._version = cache, key, 0
+        self._cache, self._key, self._version, self._pid = cache, key, 0, 0
         self.ttl = seconds(ttl)
         self._owner: object = None
 
@@ -85,13 +86,13 @@ class Lock:
         return bool(claim.mine)
 
     def _set(self, version: int) -> None:
-        self._version, self._owner = version, _wait.current()
+        self._pid, self._version, self._owner = os.getpid(), version, _wait.current()
         _held[self._key, version] = self
 
     def extend(self, ttl: Optional[Lifetime] = None) -> None:
         """Holds it for another `ttl` from now, or for that of the lock. LockLostError: it is no longer held; another may
         have it."""
-        version = self._version
+        version = self._version if self._pid == os.getpid() else 0
         claim = ffi.new('tslab_handle *', version)
         try:
             if not version:
@@ -111,6 +112,8 @@ class Lock:
         return version != 0 and self._free(version)
 
     def _free(self, version: int) -> bool:
+        if self._pid != os.getpid():        # a forked child leaves it to its parent
+            return False
         _held.pop((self._key, version), None)
         try:
             return self._cache._use(Map.delete, self._key, version)
@@ -134,7 +137,7 @@ class Lock:
         version = self._version
         try:
             self._version = 0
-            was_held = not version or self._free(version)
+            was_held = not version or self._pid != os.getpid() or self._free(version)
         except BaseException:
             if version:
                 with contextlib.suppress(Error):
