@@ -206,7 +206,7 @@ static int wait_for_claim(struct tslab_map *map, const ShmMapKey *k, tslab_handl
                           uint32_t timeout_ms) {
         uint64_t deadline = proto_deadline((uint64_t) timeout_ms * 1000), left;
         uint32_t *word = shm_wait_word(&map->trie, k->hash), value = 0;
-        bool is_noted = false;
+        uint32_t noted = 0; /* another client may have the claim by the next look */
         ShmClaim claim;
         int r;
 
@@ -219,16 +219,15 @@ static int wait_for_claim(struct tslab_map *map, const ShmMapKey *k, tslab_handl
                         r = -EDEADLK;
                 if (r <= 0)
                         break;
-                if (!is_noted)
-                        note_wait(map, claim.client + 1);
-                is_noted = true;
+                if (noted != claim.client + 1)
+                        note_wait(map, noted = claim.client + 1);
                 shm_probe(claim_sleep, shm_trie_name(&map->trie), k->hash, claim.client, claim.thread);
                 r = sleep_on(map, word, value, left);
                 shm_probe(claim_wake, shm_trie_name(&map->trie), k->hash, r);
                 if (r)
                         break;
         }
-        if (is_noted)
+        if (noted)
                 note_wait(map, 0);
         return r;
 }

@@ -18,7 +18,8 @@
  *
  * Who may do what: any thread adds, cancels and asks, under the lock; so does the waiter's own thread.
  *
- * Crash: nothing is in the arena but the marks of words, which cost a system call at most.
+ * Crash: nothing is in the arena but the marks of words, which cost a system call at most, and a count of waits for
+ *   people, which goes with the entry of the client.
  */
 #include <tslab_map.h>
 
@@ -34,6 +35,7 @@
 #include "libclient/map-claim.h"
 #include "libclient/pool/registry.h"
 #include "proto/deadline.h"
+#include "shm/arena/client.h"
 #include "shm/map/state/wait.h"
 
 #define LOOK_SHARE 50 /* one in so many parts of the time goes to looks at all waits */
@@ -51,6 +53,7 @@ typedef struct Wait {
         tslab_handle version;
         uint64_t deadline;
         uint32_t index, generation; /* its number; the generation rises with each use */
+        uint32_t noted; /* client + 1 with the claim, as the client table shows it to people; 0: not noted */
         int result;
 } Wait;
 
@@ -98,6 +101,18 @@ static void group_add(Group *group, Wait *wait) {
         group->waits = wait;
 }
 
+/* `waits_for` is 0 as the wait ends. A reader, and a process that has changed nothing yet, has no place to say it. */
+static void note_task(const struct tslab_waiter *waiter, Wait *wait, uint32_t waits_for) {
+        struct tslab *pool = waiter->pool;
+        int more = (waits_for != 0) - (wait->noted != 0);
+
+        if (wait->noted == waits_for || pool->is_reader || !pool->local->joined || pool_begin(pool) < 0)
+                return;
+        if (shm_client_note_wait(&pool->arena, pool->local->client, more, waits_for))
+                wait->noted = waits_for;
+        pool_end(pool);
+}
+
 /* The descriptor counts 1 while waits are over. */
 static void tell_descriptor(struct tslab_waiter *waiter) {
         uint64_t one = 1;
@@ -108,6 +123,7 @@ static void tell_descriptor(struct tslab_waiter *waiter) {
 
 static void end_wait(struct tslab_waiter *waiter, Wait *wait, int result) {
         list_remove(waiter, wait);
+        note_task(waiter, wait, 0);
         tell_descriptor(waiter);
         wait->group = NULL;
         wait->result = result;
@@ -157,12 +173,16 @@ static void begin_group(struct tslab_waiter *waiter, Group *group) {
 }
 
 /* The result of a wait; 1: it goes on. */
-static int look_at_wait(const Wait *wait) {
+static int look_at_wait(const struct tslab_waiter *waiter, Wait *wait) {
         ShmClaim claim;
         int r;
 
         r = map_look_at_claim(wait->map, &wait->k, wait->version, NULL, NULL, &claim);
-        return r == 1 && proto_deadline_left(wait->deadline) == 0 ? -ETIMEDOUT : r;
+        if (r == 1 && proto_deadline_left(wait->deadline) == 0)
+                return -ETIMEDOUT;
+        if (r == 1)
+                note_task(waiter, wait, claim.client + 1);
+        return r;
 }
 
 static void look_at_group(struct tslab_waiter *waiter, Group *group) {
@@ -172,7 +192,7 @@ static void look_at_group(struct tslab_waiter *waiter, Group *group) {
         group->is_changed = false;
         for (Wait *wait = group->waits; wait; wait = next) {
                 next = wait->next;
-                r = look_at_wait(wait);
+                r = look_at_wait(waiter, wait);
                 if (r <= 0)
                         end_wait(waiter, wait, r);
         }
@@ -313,6 +333,8 @@ _public_ struct tslab_waiter *tslab_waiter_close(struct tslab_waiter *waiter) {
                 free(group);
         }
         for (uint32_t i = 0; i < waiter->n_waits; i++) {
+                if (is_own_waiter(waiter))
+                        note_task(waiter, waiter->waits[i], 0);
                 free(waiter->waits[i]->key);
                 free(waiter->waits[i]);
         }
@@ -389,7 +411,7 @@ static int add_wait(struct tslab_waiter *waiter, Wait *wait, const void *key, si
         group_add(group, wait);
         waiter->n_alive++;
         begin_group(waiter, group);
-        r = r == 1 ? look_at_wait(wait) : 0;
+        r = r == 1 ? look_at_wait(waiter, wait) : 0;
         if (r <= 0)
                 end_wait(waiter, wait, r);
         else if (waiter->n_alive == 1)
@@ -434,6 +456,7 @@ _public_ int tslab_waiter_cancel(struct tslab_waiter *waiter, uint64_t number) {
                 wait = waiter->waits[index];
         if (wait) {
                 list_remove(waiter, wait);
+                note_task(waiter, wait, 0);
                 waiter->n_alive -= wait->group != NULL;
                 if (!wait->group && !waiter->over)
                         (void) !read(waiter->fd, &one, sizeof(one));

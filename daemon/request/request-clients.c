@@ -50,6 +50,15 @@ static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
         }
 }
 
+/* Waits of tasks, of which the records know nothing. */
+static void add_tasks(const ShmArena *arena, uint32_t client, ClientSums *sums) {
+        ShmClientWaits waits = shm_client_waits(arena, client);
+
+        sums->waiting += waits.n;
+        if (waits.waits_for != 0 && waits.waits_for <= arena->n_records)
+                sums->waits_for = waits.waits_for;
+}
+
 /* By client index. */
 static ClientSums *client_sums_new(const ShmArena *arena) {
         ClientSums *sums = calloc(arena->n_records, sizeof(*sums));
@@ -60,6 +69,8 @@ static ClientSums *client_sums_new(const ShmArena *arena) {
                 if (owner.state != SHM_RECORD_UNUSED && owner.client < arena->n_records)
                         add_record(arena, i, &sums[owner.client]);
         }
+        for (uint32_t i = 0; sums && i < arena->n_records; i++)
+                add_tasks(arena, i, &sums[i]);
         return sums;
 }
 

@@ -42,6 +42,10 @@
 #define PID_SHIFT 32
 #define PID_MAX_BITS UINT32_C(0xffffff)
 #define WORD_MAX ((UINT64_C(1) << STATE_SHIFT) - 1)
+#define WAITS_SHIFT 13
+#define WAITS_MAX (UINT32_MAX >> WAITS_SHIFT)
+#define WAITS_FOR_MASK ((UINT32_C(1) << WAITS_SHIFT) - 1)
+static_assert(SHM_RECORDS_MAX <= WAITS_FOR_MASK, "a client, and none");
 #define ATTACHED_MIX UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t word_make(const ShmClientInfo *info) {
@@ -82,6 +86,7 @@ static void client_describe(ShmClient *client, const ShmClientInfo *info) {
         shm_hint_store(&client->uid, info->uid);
         shm_hint_store(&client->gid, info->gid);
         shm_hint_store(&client->role, info->role);
+        shm_hint_store(&client->waits, 0);
         /* ORDER: rlx; the process reads it after the daemon's answer, which is sent later. */
         shm_store_rlx(&client->program, info->program);
         shm_store_rlx(&client->attached_usec, info->attached_usec); /* ORDER: rlx; as the program. */
@@ -222,6 +227,37 @@ uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number) {
                 n += word_state(shm_load_acq(&arena->clients[i].word)) == SHM_CLIENT_USED &&
                      client_holds(arena, i, number);
         return n;
+}
+
+static ShmClientWaits waits_decode(uint32_t word) {
+        return (ShmClientWaits){ .n = word >> WAITS_SHIFT, .waits_for = word & WAITS_FOR_MASK };
+}
+
+/* False: the count would pass its end. */
+static bool waits_apply(uint32_t word, int more, uint32_t waits_for, uint32_t *ret) {
+        ShmClientWaits waits = waits_decode(word);
+
+        if ((more > 0 && waits.n == WAITS_MAX) || (more < 0 && waits.n == 0))
+                return false;
+        waits.n += (uint32_t) more;
+        *ret = waits.n == 0 ? 0 : waits.n << WAITS_SHIFT | (waits_for ?: waits.waits_for);
+        return true;
+}
+
+bool shm_client_note_wait(ShmArena *arena, uint32_t client, int more, uint32_t waits_for) {
+        uint32_t *word = &arena->clients[client].waits, new;
+        uint32_t old = shm_load_rlx(word); /* ORDER: rlx; the compare-and-set decides. */
+
+        do
+                if (!waits_apply(old, more, waits_for, &new))
+                        return false;
+        /* ORDER: acqrel; a figure for people, which orders nothing. */
+        while (!shm_cas_acqrel(word, &old, new));
+        return true;
+}
+
+ShmClientWaits shm_client_waits(const ShmArena *arena, uint32_t client) {
+        return waits_decode(shm_hint_load(&arena->clients[client].waits));
 }
 
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client) {

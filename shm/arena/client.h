@@ -84,6 +84,18 @@ void shm_client_remove(ShmArena *arena, uint32_t client);
 void shm_client_hold(ShmArena *arena, uint32_t client, uint32_t number);
 void shm_client_release_hold(ShmArena *arena, uint32_t client, uint32_t id);
 uint32_t shm_client_count_holders(const ShmArena *arena, uint32_t number);
+/*
+ * Waits of tasks. Many tasks may wait in one thread, so they are noted here and not in a record. `more` is 1 as a wait
+ * begins, -1 as it ends, and 0 where it goes on for another claim. `waits_for` is the client with the claim, plus 1, or
+ * 0 as a wait ends. False: too many are noted, and this one is not.
+ */
+typedef struct ShmClientWaits {
+        uint32_t n;
+        uint32_t waits_for; /* as it was noted last; 0: nothing waits */
+} ShmClientWaits;
+
+bool shm_client_note_wait(ShmArena *arena, uint32_t client, int more, uint32_t waits_for);
+ShmClientWaits shm_client_waits(const ShmArena *arena, uint32_t client);
 /* A number for the process that uses the entry, another each time that it opens the pool; 0: no process does. */
 uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 /* -ENOENT: the entry is not in use. */

@@ -21,7 +21,8 @@ typedef struct ShmClient {
         uint8_t comm[16];
         uint64_t holds; /* epochs to which the process has references, a bit for each id; see ShmHolds */
         uint32_t role; /* as in the protocol: 1 reader, 2 writer, 3 operator; 0: not known */
-        uint32_t unused;
+        /* For people. The number of tasks that wait 19 | client + 1 with the claim that one waits for 13 */
+        uint32_t waits;
         uint64_t program; /* number of the program image, which changes with exec; 0: not known */
 } ShmClient;
 static_assert(sizeof(ShmClient) == 64, "arena format");

@@ -17,6 +17,9 @@
  *      limit KEY N     takes a token from a bucket of N of the same map
  *      tagged SIZE 1   puts a value with a tag under the key SIZE of the same map
  *      claim KEY MSEC  claims a key of the same map for MSEC; waits so long for another's claim of it
+ *      await KEY MSEC  waits so long for any claim of that key, also for the next one
+ *      drop KEY 1      deletes that key, or gives its claim up
+ *      task KEY N      N waits for such a claim by a waiter, for an hour; 0 closes the waiter
  *      get SIZE N      looks them up, values of at most SIZE bytes; those that are absent, too
  *      lease SIZE N    N objects in an epoch that it leases for them
  */
@@ -213,6 +216,38 @@ static int claim_one(struct tslab_map *map, size_t key, const Order *order) {
         return r == -ETIMEDOUT ? 0 : r;
 }
 
+static int await_one(struct tslab_map *map, size_t key, const Order *order) {
+        int r = key > 0 ? 0 : tslab_map_wait(map, &order->size, sizeof(order->size), 0, (uint32_t) order->n);
+
+        return r == -ETIMEDOUT ? 0 : r;
+}
+
+static int drop_one(struct tslab_map *map, size_t key, const Order *order) {
+        int r = key > 0 ? 0 : tslab_map_delete(map, &order->size, sizeof(order->size));
+
+        return r == -ENOENT ? 0 : r; /* a key with a claim is absent */
+}
+
+/* The map stays open for the waits. */
+static int begin_tasks(const Order *order) {
+        static struct tslab_waiter *waiter;
+        static struct tslab_map *map;
+        uint64_t wait;
+        int r = 0;
+
+        if (order->n == 0) {
+                waiter = tslab_waiter_close(waiter);
+                map = tslab_map_close(map);
+                return 0;
+        }
+        if (!map)
+                r = tslab_map_open(&map, order->pool, "values", NULL)
+                            ?: tslab_waiter_open(&waiter, order->pool);
+        for (size_t i = 0; i < order->n && r == 0; i++)
+                r = tslab_waiter_add(waiter, map, &order->size, sizeof(order->size), 0, 3600000, &wait);
+        return r;
+}
+
 static int in_lease(const Order *order) {
         uint32_t epoch;
         int r = tslab_epoch_lease(order->pool, "batch", &epoch);
@@ -264,6 +299,12 @@ static int do_line(struct tslab *pool, const char *line) {
                 return each_key(&order, tagged_one);
         if (!strcmp(word, "claim"))
                 return each_key(&order, claim_one);
+        if (!strcmp(word, "await"))
+                return each_key(&order, await_one);
+        if (!strcmp(word, "drop"))
+                return each_key(&order, drop_one);
+        if (!strcmp(word, "task"))
+                return begin_tasks(&order);
         if (!strcmp(word, "lease"))
                 return in_lease(&order);
         if (!strcmp(word, "thread"))

@@ -22,7 +22,7 @@ static void add_user(Table *table, uint32_t uid) {
                 table_add(table, "%u", uid);
 }
 
-/* "812": one thread waits for a claim of process 812; "812 (3)": of three that wait one does. */
+/* "812": one thread or task waits for a claim of process 812; "812 (3)": of three that wait one does. */
 static void add_wait(Table *table, const Tslab__ClientInfo *client, const ClientList *list) {
         const Tslab__ClientInfo *other = client_list_waited(list, client);
         char pid[16] = "?";

@@ -42,6 +42,45 @@ class Waits(VerbTest):
         waiter.do('claim 7 1')
         self.assertEqual(self.clients()[waiter.process.pid]['waiting'], 0)
 
+    def test_a_wait_for_any_claim_names_the_next_one(self):
+        holder, other, waiter = self.client(), self.client(), self.client()
+        holder.do('claim 7 600000')
+        waiter.do('put 8 1')    # its thread has a record, which says it
+        print('await 7 600000', file=waiter.process.stdin, flush=True)
+        wait_for(lambda: self.clients()[waiter.process.pid]['waits_for_pid'] == holder.process.pid)
+        waiter.process.send_signal(signal.SIGSTOP)      # it sees neither the end of the claim
+        os.waitid(os.P_PID, waiter.process.pid, os.WSTOPPED | os.WNOWAIT)
+        holder.do('drop 7 1')
+        other.do('claim 7 600000')
+        waiter.process.send_signal(signal.SIGCONT)      # nor that the key was without one
+        wait_for(lambda: self.clients()[waiter.process.pid]['waits_for_pid'] == other.process.pid)
+        other.do('drop 7 1')
+        self.assertEqual(waiter.process.stdout.readline(), 'done\n')
+        self.assertEqual(self.clients()[waiter.process.pid]['waits_for_pid'], None)
+
+    def test_tasks_that_wait(self):
+        holder, waiter = self.client(), self.client()
+        for key in 7, 8:
+            holder.do(f'claim {key} 600000')
+
+        def waits():
+            client = self.clients()[waiter.process.pid]
+            return client['waiting'], client['waits_for_pid']
+
+        waiter.do('put 8 1')    # the process has an entry in the client table, which says it
+        waiter.do('task 7 3')
+        waiter.do('task 8 2')
+        self.assertEqual(waits(), (5, holder.process.pid))
+        self.assertRegex(self.text('clients', '-o', 'pid,waits for'),
+                         rf'(?m)^ *{waiter.process.pid} +{holder.process.pid} \(5\) *$')
+        holder.do('drop 8 1')
+        wait_for(lambda: waits() == (3, holder.process.pid))
+        waiter.do('task 7 0')   # the waiter is closed
+        self.assertEqual(waits(), (0, None))
+        waiter.do('task 7 1')
+        holder.kill()
+        wait_for(lambda: waits() == (0, None))
+
     def test_the_next_owner_of_a_record_does_not_wait(self):
         holder, waiter = self.client(), self.client()
         holder.do('claim 7 600000')

@@ -52,6 +52,33 @@ static ShmClientInfo info_of(pid_t pid) {
         };
 }
 
+static void test_notes_of_waits(void **state) {
+        TestArena *t = *state;
+        ShmClientInfo a = info_of(1);
+        uint32_t n = 0;
+
+        assert_int_equal(shm_client_add(&t->arena, &a), 0);
+        assert_true(shm_client_note_wait(&t->arena, a.index, 1, SHM_RECORDS_MAX));
+        assert_true(shm_client_note_wait(&t->arena, a.index, 1, 2));
+        assert_true(shm_client_note_wait(&t->arena, a.index, 0, 3));
+        assert_int_equal(shm_client_waits(&t->arena, a.index).n, 2);
+        assert_int_equal(shm_client_waits(&t->arena, a.index).waits_for, 3);
+        assert_true(shm_client_note_wait(&t->arena, a.index, -1, 0));
+        assert_int_equal(shm_client_waits(&t->arena, a.index).waits_for, 3);
+        assert_true(shm_client_note_wait(&t->arena, a.index, -1, 0));
+        assert_int_equal(shm_client_waits(&t->arena, a.index).n, 0);
+        assert_int_equal(shm_client_waits(&t->arena, a.index).waits_for, 0);
+        assert_false(shm_client_note_wait(&t->arena, a.index, -1, 0));
+
+        while (shm_client_note_wait(&t->arena, a.index, 1, 1))
+                n++;
+        assert_int_equal(n, (1 << 19) - 1);
+        assert_int_equal(shm_client_waits(&t->arena, a.index).waits_for, 1);
+        shm_client_remove(&t->arena, a.index);
+        assert_int_equal(shm_client_add(&t->arena, &a), 0);
+        assert_int_equal(shm_client_waits(&t->arena, a.index).n, 0);
+}
+
 static void test_add_get_remove(void **state) {
         TestArena *t = *state;
         ShmClientInfo a = info_of(0x3fffff), b = info_of(2), got;
@@ -455,6 +482,7 @@ int main(void) {
                 cmocka_unit_test(test_start_time_self),
                 cmocka_unit_test(test_start_time_gone),
                 ON_ARENA(test_add_get_remove),
+                ON_ARENA(test_notes_of_waits),
                 ON_ARENA(test_hold_era),
                 cmocka_unit_test(test_hold_all),
                 ON_ARENA(test_add_full),
