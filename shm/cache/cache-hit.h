@@ -112,7 +112,7 @@ shm_inline int shm_cache_alloc_hit(ShmActor *actor, size_t size, uint32_t epoch,
 shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
         const ShmPlaceOf *place = &actor->places[shm_place_index_of(state)];
 
-        if ((state & SLAB_CACHED_MASK) != place->key)
+        if ((uint32_t) (state & SLAB_CACHED_MASK) != place->key)
                 return NULL;
         actor->freed_key = place->key;
         actor->freed_cache = shm_cache_at_place(actor, place);
@@ -126,8 +126,7 @@ shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
  * `bits` are tag and slot id: the handle ^ handle_bits. If the handle has another version than ours, the id exceeds
  * n_slots_ever.
  */
-shm_inline int shm_cache_free_one(ShmActor *actor, uint64_t bits) {
-        ShmRecord *record = actor->record;
+shm_inline int shm_cache_free_one(ShmActor *actor, ShmRecord *record, uint64_t bits) {
         uint32_t id = (uint32_t) bits, tag = (uint32_t) (bits >> 32), n;
         uint64_t state;
         ShmCache *cache;
@@ -173,7 +172,7 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
            ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
         if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention)))
                 return SHM_CACHE_E_MISS;
-        r = shm_cache_free_one(actor, bits);
+        r = shm_cache_free_one(actor, record, bits);
         if (shm_likely(r == 0))
                 shm_record_leave(record);
         return r;
