@@ -10,10 +10,12 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from daemon import Daemon, free_port, wait_for
@@ -64,6 +66,13 @@ while (($line = fgets(STDIN)) !== false) {
                 pcntl_waitpid($pid, $status);
                 $result = [$status, Tslab\Pool::open()->map('sessions')->lock("lock:$id")->acquire(0)];
                 session_abort();
+                break;
+        case 'fork idly':
+                @session_start();
+                if (($pid = pcntl_fork()) === 0)
+                        exit;
+                pcntl_waitpid($pid, $result);
+                @session_write_close();
                 break;
         case 'logout': @session_start(); $result = @session_destroy(); break;
         }
@@ -116,6 +125,35 @@ class Worker:
             return log.read()
 
 
+class Dripping:
+    """A server whose answers come byte by byte, for 4 seconds."""
+
+    def __init__(self):
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self.socket.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve)
+        self.is_heard = False       # to the end
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.thread.join()
+        self.socket.close()
+
+    def serve(self):
+        connection = self.socket.accept()[0]
+        with connection, contextlib.suppress(OSError):
+            connection.recv(4096)                   # INFO
+            connection.sendall(b'$-1\r\n$-1\r\n')
+            connection.recv(4096)                   # GET, PTTL
+            for byte in b'$178\r\nv|s:167:"%s";\r\n:1000\r\n' % (b'x' * 167):
+                connection.sendall(bytes([byte]))
+                time.sleep(0.02)
+            self.is_heard = True
+
+
 class Fixture(unittest.TestCase):
     SERVER = ()
     WHILE_AWAY = 'fail'
@@ -158,6 +196,18 @@ class Fixture(unittest.TestCase):
             return self.n_asked() == n
 
         wait_for(is_kept)
+
+    def start_tls(self, *arguments):
+        """Starts the server anew, with TLS, too: its URL, and PHP's setting for its certificate."""
+        folder, port = self.redis.dir, free_port()
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days',
+                        '2', '-keyout', f'{folder}/key', '-out', f'{folder}/cert', '-subj', '/CN=redis', '-addext',
+                        'subjectAltName=IP:127.0.0.1'], check=True, capture_output=True)
+        self.redis.kill()
+        self.redis.arguments = [*self.redis.arguments, *arguments, '--tls-port', str(port), '--tls-cert-file', f'{folder}/cert',
+                                '--tls-key-file', f'{folder}/key', '--tls-ca-cert-file', f'{folder}/cert', '--tls-auth-clients', 'no']
+        self.redis.start()
+        return f'rediss://127.0.0.1:{port}', {'openssl.cafile': f'{folder}/cert'}
 
     @contextlib.contextmanager
     def away(self):
@@ -203,6 +253,18 @@ class Values(Fixture):
         self.assertEqual(a.do('fork', session, 'of the child'), [0, False])
         self.assertEqual(a.read(session), 'of the child')
         self.assertEqual(self.client.info('stats')['total_connections_received'], n + 1)
+
+    @unittest.skipUnless(shutil.which('openssl'), 'no openssl')
+    def test_a_child_that_ends_beside_a_connection_by_tls(self):
+        """It does not say farewell in the name of its parent."""
+        place, ini = self.start_tls()
+        a = self.worker(self.host(), place=place, **ini)
+        session = a.do('login', value='alice')
+        self.await_copy(a, session)
+        n = self.client.info('stats')['total_connections_received']
+        self.assertEqual(a.do('fork idly', session), 0)
+        self.assertTrue(a.do('set', session, 'bob'), a.message)
+        self.assertEqual((self.client.info('stats')['total_connections_received'], a.messages()), (n, ''))
 
     def test_a_large_one(self):
         a = self.worker(self.host())
@@ -323,7 +385,8 @@ class Trouble(Fixture):
             self.assertIsNone(a.do('begin', 'a' * 32))
             self.assertIn(text, a.messages(), place)
             self.assertNotIn('w0rd', a.messages())
-        for wrong in 'http://x', 'redis://', 'redis://x/y', 'unix://', 'unix:///x?db=y':
+        for wrong in ('http://x', 'redis://', 'redis://x/y', 'unix://', 'unix:///x?db=y', 'redis://user@x', 'redis://x;timeout=inf',
+                      'redis://x;wait=inf'):
             a = self.worker(daemon, place=wrong)
             a.do('begin', 'a' * 32)
             self.assertIn('session.save_path', a.message + a.messages(), wrong)
@@ -338,27 +401,27 @@ class Trouble(Fixture):
         self.assertIsNone(a.do('begin', 'c' * 32))
         self.assertIn('a replica', a.messages())
 
+    def test_an_answer_in_small_pieces(self):
+        """The time is that of the whole answer."""
+        with Dripping() as server:
+            a = self.worker(self.host(), ';timeout=0.5;lock=version', f'redis://127.0.0.1:{server.port}')
+            self.assertIsNone(a.do('begin', 'a' * 32))
+            self.assertIn('no answer', a.messages())
+        self.assertFalse(server.is_heard)
+
     def test_places(self):
         """A user with the rights of the page, a database, a Unix socket, by TLS."""
         daemon, folder = self.host(), self.stack.enter_context(tempfile.TemporaryDirectory())
-        self.client.execute_command('ACL', 'SETUSER', 'web', 'on', '>w@rd', 'resetchannels', '~session:*', '+get', '+pttl', '+set',
-                                    '+del', '+pexpire', '+eval', '+info', '+ping', '+select')
         places = [f'redis://web:w%40rd@127.0.0.1:{self.redis.port}', f'valkey://localhost:{self.redis.port}/2',
                   f'unix://{folder}/redis.sock', f'unix://web:w%40rd@{folder}/redis.sock?db=3']
-        other = [*self.redis.arguments, '--unixsocket', f'{folder}/redis.sock']
         ini = {}
         if shutil.which('openssl'):
-            subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days',
-                            '2', '-keyout', f'{folder}/key', '-out', f'{folder}/cert', '-subj', '/CN=redis', '-addext',
-                            'subjectAltName=IP:127.0.0.1'], check=True, capture_output=True)
-            port = free_port()
-            other += ['--tls-port', str(port), '--tls-cert-file', f'{folder}/cert', '--tls-key-file', f'{folder}/key',
-                      '--tls-ca-cert-file', f'{folder}/cert', '--tls-auth-clients', 'no']
-            places.append(f'rediss://127.0.0.1:{port}')
-            ini = {'openssl.cafile': f'{folder}/cert'}
-        self.redis.kill()
-        self.redis.arguments = other
-        self.redis.start()
+            place, ini = self.start_tls('--unixsocket', f'{folder}/redis.sock')
+            places.append(place)
+        else:
+            self.redis.kill()
+            self.redis.arguments = [*self.redis.arguments, '--unixsocket', f'{folder}/redis.sock']
+            self.redis.start()
         self.client.execute_command('ACL', 'SETUSER', 'web', 'on', '>w@rd', 'resetchannels', '~session:*', '+get', '+pttl', '+set',
                                     '+del', '+pexpire', '+eval', '+info', '+ping', '+select')
         for place in places:

@@ -2,6 +2,7 @@
  * The module: its settings, and what is done as a process, a thread and a request begin and end.
  */
 #include "classes.h"
+#include "session/engine.h"
 
 #include <string.h>
 
@@ -79,6 +80,7 @@ static PHP_RINIT_FUNCTION(tslab) {
 /* After the engine has freed all values of the request. */
 static ZEND_MODULE_POST_ZEND_DEACTIVATE_D(tslab) {
         php_tslab_memo_end_request();
+        php_tslab_engine_leave_to_parent();
         return SUCCESS;
 }
 

@@ -4,7 +4,8 @@
  *
  * A connection stays open when a request ends. A request that ends by an error of PHP between a question and its answer
  * leaves the link busy, and the next one closes it: it would take that answer for its own. A forked child makes its
- * own, as their ids have the number of the process.
+ * own, as their ids have the number of the process. It ends its copy of its parent's without a word to the server: the
+ * farewell of TLS would end the connection for the parent, too.
  *
  * No question is asked twice here, as an answer that is lost may be that of a change. A connection that the server
  * closed meanwhile is noticed before a question.
@@ -12,6 +13,7 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -23,6 +25,7 @@
 #include <php_network.h>
 
 #define LINE_SIZE 512
+#define PART_SIZE 8192 /* bytes of a question between two looks at the clock */
 #define TEXT_MAX (512 << 20) /* as the servers have it */
 #define PORT ":6379"
 
@@ -41,7 +44,7 @@ static zend_string *decoded(const char *text, size_t size) {
         return result;
 }
 
-/* Reads USER:PASSWORD@, and returns the part after it. */
+/* Reads USER:PASSWORD@, and returns the part after it; NULL: there is a user without a password. */
 static const char *read_user(Engine *engine, const char *url) {
         size_t size = strcspn(url, "/?");
         const char *at = memrchr(url, '@', size), *colon;
@@ -49,10 +52,11 @@ static const char *read_user(Engine *engine, const char *url) {
         if (!at)
                 return url;
         colon = memchr(url, ':', (size_t) (at - url));
-        if (colon && colon > url)
+        if (!colon)
+                return NULL;
+        if (colon > url)
                 engine->user = decoded(url, (size_t) (colon - url));
-        if (colon)
-                engine->password = decoded(colon + 1, (size_t) (at - colon - 1));
+        engine->password = decoded(colon + 1, (size_t) (at - colon - 1));
         return at + 1;
 }
 
@@ -89,11 +93,15 @@ static int read_place(Engine *engine, const char *transport, const char *place) 
 }
 
 static int read_url(Engine *engine, const char *url) {
+        const char *place;
+
         for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
                 size_t size = strlen(schemes[i].begin);
 
-                if (strncmp(url, schemes[i].begin, size) == 0)
-                        return read_place(engine, schemes[i].transport, read_user(engine, url + size));
+                if (strncmp(url, schemes[i].begin, size) != 0)
+                        continue;
+                place = read_user(engine, url + size);
+                return place ? read_place(engine, schemes[i].transport, place) : -EINVAL;
         }
         return -EINVAL;
 }
@@ -105,6 +113,8 @@ static EngineLink *link_of(zend_string *id) {
         if (link)
                 return link;
         link = pecalloc(1, sizeof(*link), true);
+        link->pid = getpid();
+        link->fd = -1;
         name = zend_string_init(ZSTR_VAL(id), ZSTR_LEN(id), true);
         zend_hash_add_ptr(&TSLAB_G(links), name, link);
         zend_string_release_ex(name, true);
@@ -114,6 +124,28 @@ static EngineLink *link_of(zend_string *id) {
 static void release(zend_string *text) {
         if (text)
                 zend_string_release(text);
+}
+
+/*
+ * Lets nothing that is written to copies of a parent's connections leave this process, as the farewell that OpenSSL
+ * writes when PHP ends: their descriptors become those of a file that takes all.
+ */
+void php_tslab_engine_leave_to_parent(void) {
+        pid_t pid = getpid();
+        EngineLink *link;
+        int fd;
+
+        ZEND_HASH_FOREACH_PTR(&TSLAB_G(links), link) {
+                if (link->pid == pid || link->fd < 0)
+                        continue;
+                fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+                if (fd >= 0) {
+                        (void) dup3(fd, link->fd, O_CLOEXEC);
+                        (void) close(fd);
+                }
+                link->fd = -1;
+        }
+        ZEND_HASH_FOREACH_END();
 }
 
 /* The connection of this process. A child that was forked inside of a session leaves that of its parent alone. */
@@ -154,6 +186,7 @@ void php_tslab_engine_close(Engine *engine) {
         if (engine->stream)
                 php_stream_pclose(engine->stream);
         engine->stream = NULL;
+        engine->link->fd = -1;
 }
 
 static int engine_fail(Engine *engine, const char *what, const char *detail) {
@@ -172,18 +205,81 @@ void php_tslab_engine_add(smart_str *commands, size_t n, const zend_string *cons
         }
 }
 
+/* Begins the time that a question has, with a connection if it needs one. */
+static void engine_begin(Engine *engine) {
+        engine->end_ms = php_tslab_now_ms() + (uint64_t) (engine->timeout * 1000) + 1;
+}
+
+/* The time that is left. False: none is. */
+static bool engine_left(const Engine *engine, struct timeval *ret) {
+        uint64_t now = php_tslab_now_ms();
+
+        if (now >= engine->end_ms)
+                return false;
+        ret->tv_sec = (time_t) ((engine->end_ms - now) / 1000);
+        ret->tv_usec = (suseconds_t) ((engine->end_ms - now) % 1000 * 1000);
+        return true;
+}
+
+/* PHP's streams wait so long for each packet: an answer in a hundred of them has the time that is left of one. */
+static bool engine_wait_less(Engine *engine) {
+        struct timeval left;
+
+        if (!engine_left(engine, &left))
+                return false;
+        php_stream_set_option(engine->stream, PHP_STREAM_OPTION_READ_TIMEOUT, 0, &left);
+        return true;
+}
+
+static int read_bytes(Engine *engine, char *ret, size_t size) {
+        php_stream *stream = engine->stream;
+
+        while (size > 0) {
+                ssize_t n;
+
+                if (stream->readpos == stream->writepos && !engine_wait_less(engine))
+                        return -EHOSTDOWN;
+                n = php_stream_read(stream, ret, size);
+                if (n <= 0)
+                        return -EHOSTDOWN;
+                ret += n;
+                size -= (size_t) n;
+        }
+        return 0;
+}
+
+/* Reads a line, without its end. */
+static int read_line(Engine *engine, char line[LINE_SIZE]) {
+        for (size_t size = 0; size < LINE_SIZE; size++) {
+                if (read_bytes(engine, &line[size], 1) < 0)
+                        return -EHOSTDOWN;
+                if (line[size] == '\n' && size >= 2 && line[size - 1] == '\r') {
+                        line[size - 1] = 0;
+                        return 0;
+                }
+        }
+        return -EHOSTDOWN;
+}
+
+static int write_bytes(Engine *engine, const char *data, size_t size) {
+        while (size > 0) {
+                size_t part = MIN(size, PART_SIZE);
+
+                if (!engine_wait_less(engine) ||
+                    php_stream_write(engine->stream, data, part) != (ssize_t) part)
+                        return -EHOSTDOWN;
+                data += part;
+                size -= part;
+        }
+        return 0;
+}
+
 static int read_text(Engine *engine, size_t size, zend_string **ret) {
         zend_string *text = zend_string_alloc(size + 2, false);
-        size_t have = 0;
 
-        while (have < size + 2) {
-                ssize_t n = php_stream_read(engine->stream, ZSTR_VAL(text) + have, size + 2 - have);
-
-                if (n <= 0) {
-                        zend_string_efree(text);
-                        return -EHOSTDOWN;
-                }
-                have += (size_t) n;
+        if (read_bytes(engine, ZSTR_VAL(text), size + 2) < 0) {
+                zend_string_efree(text);
+                return -EHOSTDOWN;
         }
         ZSTR_LEN(text) = size;
         ZSTR_VAL(text)[size] = 0;
@@ -193,16 +289,13 @@ static int read_text(Engine *engine, size_t size, zend_string **ret) {
 
 static int read_reply(Engine *engine, EngineReply *ret) {
         char line[LINE_SIZE], *end;
-        size_t size;
 
-        if (!php_stream_get_line(engine->stream, line, sizeof(line), &size) || size < 3 ||
-            memcmp(line + size - 2, "\r\n", 2) != 0)
+        if (read_line(engine, line) < 0)
                 return -EHOSTDOWN;
-        line[size - 2] = 0;
         *ret = (EngineReply){ .type = *line };
         switch (*line) {
         case '-':
-                ret->text = zend_string_init(line + 1, size - 3, false);
+                ret->text = zend_string_init(line + 1, strlen(line + 1), false);
                 return 0;
         case '+':
                 return 0;
@@ -227,13 +320,11 @@ void php_tslab_engine_free_replies(EngineReply *replies, size_t n) {
 
 /* Sends commands, and reads n answers. Frees `commands`. After an error there are no answers. */
 static int engine_exchange(Engine *engine, smart_str *commands, EngineReply *ret, size_t n) {
-        size_t size = ZSTR_LEN(commands->s);
-        int r = 0;
+        int r;
 
         memset(ret, 0, n * sizeof(*ret));
         engine->link->is_busy = true;
-        if (php_stream_write(engine->stream, ZSTR_VAL(commands->s), size) != (ssize_t) size)
-                r = -EHOSTDOWN;
+        r = write_bytes(engine, ZSTR_VAL(commands->s), ZSTR_LEN(commands->s));
         smart_str_free(commands);
         for (size_t i = 0; i < n && r == 0; i++)
                 r = read_reply(engine, &ret[i]);
@@ -303,33 +394,35 @@ static int engine_greet(Engine *engine) {
         return r;
 }
 
-static void engine_set_up(Engine *engine, struct timeval *timeout) {
+static void engine_set_up(Engine *engine) {
         php_socket_t fd;
         int one = 1;
 
         php_stream_auto_cleanup(engine->stream);
         engine->stream->flags |= PHP_STREAM_FLAG_SUPPRESS_ERRORS;
-        php_stream_set_option(engine->stream, PHP_STREAM_OPTION_READ_TIMEOUT, 0, timeout);
-        /* A question that is longer than a packet does not wait for the answer of TCP to its first part. */
         if (php_stream_cast(engine->stream, PHP_STREAM_AS_FD_FOR_SELECT | PHP_STREAM_CAST_INTERNAL,
-                            (void *) &fd, 0) == SUCCESS)
-                (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+                            (void *) &fd, 0) != SUCCESS)
+                return;
+        engine->link->fd = fd;
+        /* A program that this one starts would keep it open. */
+        (void) fcntl(fd, F_SETFD, FD_CLOEXEC);
+        /* A question that is longer than a packet does not wait for the answer of TCP to its first part. */
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
 /* Connects, unless there is a connection that lives and is not busy. */
 static int engine_connect(Engine *engine) {
-        struct timeval timeout = {
-                .tv_sec = (time_t) engine->timeout,
-                .tv_usec = (suseconds_t) ((engine->timeout - (double) (time_t) engine->timeout) * 1e6),
-        };
+        struct timeval timeout;
         zend_string *error = NULL;
         int code, r;
 
-        if (engine->pid != getpid())
+        if (engine->pid != getpid()) {
+                php_tslab_engine_leave_to_parent();
                 engine_own(engine);
+        }
         if (!engine->stream && php_stream_from_persistent_id(ZSTR_VAL(engine->id), &engine->stream) ==
                                        PHP_STREAM_PERSISTENT_SUCCESS)
-                engine_set_up(engine, &timeout);
+                engine_set_up(engine);
         if (engine->stream) {
                 if (!engine->link->is_busy &&
                     php_stream_set_option(engine->stream, PHP_STREAM_OPTION_CHECK_LIVENESS, 0, NULL) ==
@@ -337,6 +430,8 @@ static int engine_connect(Engine *engine) {
                         return 0;
                 php_tslab_engine_close(engine);
         }
+        if (!engine_left(engine, &timeout))
+                return engine_fail(engine, "no answer", "");
         engine->stream = php_stream_xport_create(ZSTR_VAL(engine->address), ZSTR_LEN(engine->address), 0,
                                                  STREAM_XPORT_CLIENT | STREAM_XPORT_CONNECT,
                                                  ZSTR_VAL(engine->id), &timeout, NULL, &error, &code);
@@ -346,7 +441,7 @@ static int engine_connect(Engine *engine) {
                 return r;
         }
         release(error);
-        engine_set_up(engine, &timeout);
+        engine_set_up(engine);
         return engine_greet(engine);
 }
 
@@ -355,8 +450,10 @@ static int engine_connect(Engine *engine) {
  * answer, and commands may have been carried out, or not; `error` says more.
  */
 int php_tslab_engine_ask(Engine *engine, smart_str *commands, EngineReply *ret, size_t n) {
-        int r = engine_connect(engine);
+        int r;
 
+        engine_begin(engine);
+        r = engine_connect(engine);
         if (r < 0) {
                 smart_str_free(commands);
                 return r;
