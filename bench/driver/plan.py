@@ -27,6 +27,7 @@ CONTENDERS = {
     'shdict': ('web', []),
     'memcached': ('web', []),
     'redis': ('web', []),
+    'lmdb': ('keys', []),
 }
 
 TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
@@ -36,6 +37,7 @@ SHARED = ['boost-rbtree', 'boost-pool', 'dpdk', 'dpdk-cache', 'mutex-list', 'tre
 ALL = TSLAB + PRIVATE + SHARED
 YARDSTICKS = ['locked-cas', 'none']
 STORES = ['tslab-map', 'memory', 'apcu', 'shdict', 'memcached', 'redis']
+GROWING = ['tslab-map', 'memory', 'lmdb', 'apcu']    # by the number of keys
 
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
 CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']
@@ -77,6 +79,7 @@ MEASURES = {
     'map-values': 'get and put of 16 bytes to 1 MiB by key, beside a memcpy out of and into shared memory',
     'map-cycle': 'one key: get, put, delete and put; puts of new keys, and their deletes',
     'map-index': "the index of a map after 10,000,000 inserts, each with a delete, in a pool of 4 MiB",
+    'map-growth': 'insert, get and replacing put of random ones of 10^3 to 10^7 keys, 32 bytes each',
     'map-room': 'the most free memory with which a put of a large value fails',
     'soak': 'sessions that come and go in 16 MiB, a process killed each second: memory and latency over time',
     'map-counters': 'adding 1 by key, and by what was looked up before; two processes that add to one key',
@@ -100,6 +103,9 @@ SOAK_SECONDS = 60
 SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, median', 'p99': 'latency, p99',
         'lines': 'cache lines that all write'}
 SOAK_YARDSTICK = 'lines'
+KEYS = [10 ** n for n in range(3, 8)]    # as in bench/keys/keys.c
+KEYS_BOUNDS = {'get': 1.5, 'replace': 2, 'insert': 2}   # times the floor, from KEYS_LARGE keys on
+KEYS_LARGE = 10 ** 5
 CYCLE = ['get', 'replace', 'delete_and_put', 'put_new', 'delete']
 ROOM_SIZES = [7168, 10240, 65536, 262144, 1048576]
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
@@ -187,6 +193,9 @@ def store_cases():
         yield Case(name, 'map-expiry', ['expiry'], ['tslab-map'], ['p99.9_over_before', 'left_percent'] + expiry, runs=3,
                    daemon=daemon, whole=True, store=True)
     yield Case('map-index', 'map-index', ['index'], ['tslab-map'], ['index_bytes_per_entry', 'index_empty_bytes'], runs=1,
+               whole=True, store=True)
+    yield Case('map-growth', 'map-growth', ['growth'], GROWING,
+               [f'{name}_ns_{n}' for name in KEYS_BOUNDS for n in KEYS] + [f'index_bytes_{n}' for n in KEYS], runs=5,
                whole=True, store=True)
     yield Case('map-room', 'map-room', ['room'], ['tslab-map'], [f'short_{size}' for size in ROOM_SIZES], runs=1,
                whole=True, store=True)

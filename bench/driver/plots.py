@@ -14,7 +14,7 @@ COLOURS = {
     'tcmalloc': '#8e44ad', 'boost-rbtree': '#d35400', 'boost-pool': '#e67e22', 'dpdk': '#16a085',
     'dpdk-cache': '#1abc9c', 'mutex-list': '#7f8c8d', 'treiber': '#b7950b',
     'tslab-map': '#c0392b', 'memory': '#7f8c8d', 'apcu': '#2980b9', 'shdict': '#27ae60', 'memcached': '#8e44ad',
-    'redis': '#d35400',
+    'redis': '#d35400', 'lmdb': '#16a085',
 }
 SPARE = ['#2980b9', '#27ae60', '#8e44ad', '#d35400', '#2c3e50', '#16a085']
 
@@ -121,6 +121,15 @@ def values(pictures, summary, operation, stores, sizes):
                   ['set logscale xy', 'set logscale x 2', 'set xlabel "size of the value"',
                    'set xtics ("16 B" 16, "256 B" 256, "4 KiB" 4096, "64 KiB" 65536, "1 MiB" 1048576)', 'set ylabel "nanoseconds"'],
                   curves)
+
+
+def keys(pictures, summary, operation):
+    """Nanoseconds of an operation by the number of keys."""
+    curves = [curve(store, [(n, f.median) for n in plan.KEYS
+                            if (f := summary.get('map-growth', store, f'{operation}_ns_{n}')) and f.median > 0],
+                    'using 1:2 with linespoints pt 7 ps 0.6') for store in plan.GROWING]
+    pictures.draw(f'keys-{operation}', f'{operation} of a random key, values of 32 bytes',
+                  ['set logscale xy', 'set xlabel "keys"', 'set format x "10^{%T}"', 'set ylabel "nanoseconds"'], curves)
 
 
 def misses(pictures, summary, trace, limits):

@@ -17,7 +17,7 @@ import texts
 THREADS = [1, 2, 4, 8, 16]
 MISUSE = {0: 'refused', 1: 'not noticed', 2: 'one object had twice', 3: 'crash', 4: 'hangs'}
 PACKAGES = ['libboost-dev', 'libdpdk-dev', 'libjemalloc2', 'libmimalloc2.0', 'libtcmalloc-minimal4', 'redis-server',
-            'memcached', 'php-apcu', 'php-cli', 'nginx-light', 'libnginx-mod-http-lua', 'libc6', 'gcc']
+            'memcached', 'php-apcu', 'php-cli', 'liblmdb0', 'nginx-light', 'libnginx-mod-http-lua', 'libc6', 'gcc']
 GROWTH = {'arena': ('size of the arena, MiB', 1 << 20), 'fill': ('live objects, MiB', 1 << 20), 'epochs': ('epochs', 1),
           'clients': ('clients', 1), 'threads': ('threads of a client', 1)}
 
@@ -55,7 +55,7 @@ class Report:
         self.summary = tables.Summary(runner.results)
         self.pictures = plots.Pictures(runner, folder)
         measured = {r['contender'] for r in runner.results}
-        self.contenders = [c for c in runner.arguments.contenders if c not in plan.STORES and c in measured]
+        self.contenders = [c for c in runner.arguments.contenders if c not in plan.STORES + plan.GROWING and c in measured]
         self.lines = []
 
     def say(self, *lines):
@@ -187,6 +187,7 @@ class Report:
                       title=operation)
         self.tell(texts.CYCLE)
         self.grid([(name.replace('_', ' '), 'map-cycle', f'{name}_ns', 1) for name in plan.CYCLE], stores)
+        self.keys()
         self.uptime()
         self.tell(texts.COUNTERS)
         self.grid([('add', 'map-counters', 'add_ns', 1), ('by version', 'map-counters', 'add_at_ns', 1),
@@ -196,6 +197,16 @@ class Report:
             self.grid([(f'{p} {when}', case, f'{when}_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9')
                        for when in plan.EXPIRY], stores, title=label)
         self.caches()
+
+    def keys(self):
+        self.tell(texts.KEYS)
+        for operation in plan.KEYS_BOUNDS:
+            plots.keys(self.pictures, self.summary, operation)
+            self.picture(f'keys-{operation}')
+            self.grid([(f'{n:,}', 'map-growth', f'{operation}_ns_{n}', 1) for n in plan.KEYS], plan.GROWING,
+                      title=operation)
+        self.grid([(f'{n:,}', 'map-growth', f'index_bytes_{n}', 1) for n in plan.KEYS], ['tslab-map'],
+                  title='index, bytes an entry')
 
     def uptime(self):
         def curves(case):

@@ -273,6 +273,12 @@ def store_targets(s):
     for size, name in zip(plan.ROOM_SIZES, ('7 KiB', '10 KiB', '64 KiB', '256 KiB', '1 MiB')):
         yield at_most(f'most free memory with which a put of {name} fails, over its size',
                       median('map-room', f'short_{size}'), 1.1, 'x')
+    for operation, bound in plan.KEYS_BOUNDS.items():
+        over_floor = [over('map-growth', 'memory', f'{operation}_ns_{n}') for n in plan.KEYS if n >= plan.KEYS_LARGE]
+        yield at_most(f'{operation}, from {plan.KEYS_LARGE:,} to {plan.KEYS[-1]:,} keys, over the floor, worst',
+                      None if None in over_floor else max(over_floor), bound, 'x')
+    index = [median('map-growth', f'index_bytes_{n}') for n in plan.KEYS]
+    yield at_most('index by the number of keys, worst', None if None in index else max(index), 48, 'bytes')
     yield at_most('counter, add by key', median('map-counters', 'add_ns'), 60, 'ns')
     yield at_most('counter, add by a version that was looked up', median('map-counters', 'add_at_ns'), 25, 'ns')
     yield at_most('two processes on one counter over a contended locked add',

@@ -59,6 +59,13 @@ One key of 10,000, with 64 bytes: a get, a put that replaces the value, a delete
 keys, and their deletes. `memory` is a memcpy and, as a delete, one locked compare-and-set.
 '''
 
+KEYS = '''
+By the number of keys: an insert in an empty store, with the page faults of its memory; a get and a put that replaces, of
+random keys. Keys of 8 bytes, values of 32. `memory` is the floor: an open-addressed table of indexes into an array in a
+memfd, two cache misses a get, where no other process may write. LMDB on a file in memory, without syncs: a thousand puts
+are a transaction, and each get is one.
+'''
+
 UPTIME = '''
 Months of uptime, in little: bytes of a map's index for each entry, where each insert deletes the oldest of 1000 entries
 in 4 MiB; sessions that come and go in 16 MiB, 10,000 of them live, while one of four processes is killed each second: the

@@ -13,13 +13,14 @@ import urllib.parse
 import service
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / 'web'
+KEYS = SOURCES.parent / 'keys'
 NGINX_MODULES = pathlib.Path('/usr/lib/nginx/modules')
 NOT_APPLICABLE = 77
-TIMEOUT = 120   # seconds for one program
+TIMEOUT = 300   # seconds for one program
 
 # contender -> operations of a round; with --quick. A process asks the others over a socket, which takes longer.
 OPERATIONS = {'tslab-map': (1000000, 20000), 'memory': (1000000, 20000), 'apcu': (300000, 20000),
-              'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500)}
+              'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500), 'lmdb': (20000, 20000)}
 MISSES_QUICK = 1000     # requests: the same for all
 PYTHON_SHARE = 0.1      # of the operations that a program in C does
 SERVER_SHARE = 0.4      # of a server's operations in rounds: each takes some 60 us where a processor sleeps in between
@@ -75,8 +76,16 @@ class Contender:
         share = SERVER_SHARE if self.name in SERVERS and self.workload != 'evict-limit' else 1
         return 0 if self.is_whole else max(int(n * share * self.runner.arguments.scale), 100)
 
+    def growth_command(self, kind, n):
+        if kind == 'apcu':
+            return ['php', '-d', 'apc.enable_cli=1', '-d', 'apc.shm_size=1G', '-d', 'apc.entries_hint=1000000',
+                    str(KEYS / 'apcu-keys.php'), str(n)]
+        return [str(self.runner.build / 'bench' / 'bench-keys'), kind, str(n)]
+
     def command(self):
         n, kind = self.n(), self.name.removesuffix('-map')
+        if self.workload == 'growth':
+            return self.growth_command(kind, n)
         if kind == 'apcu':
             return ['php', '-d', 'apc.enable_cli=1', '-d', 'apc.shm_size=256M', str(SOURCES / 'apcu.php'), self.workload,
                     str(n)]

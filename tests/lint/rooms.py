@@ -75,6 +75,7 @@ ROOMS = {
     'bench/harness': '',
     'bench/allocators': 'bench/harness',
     'bench/workloads': 'bench/harness',
+    'bench/keys': 'bench/harness bench/web',
     'bench/near': 'bench/harness',
     'bench/languages': '',
     'bench/web': 'bench/harness',
