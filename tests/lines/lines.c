@@ -18,10 +18,20 @@ typedef struct Line {
         uint64_t writers; /* since lines_begin() */
         uint64_t n_transfers;
         const char *function;
+        uint64_t call; /* the last watched call that used it; 0: none */
 } Line;
 
 static Line table[N_LINES_MAX];
 static _Thread_local int line_actor = -1;
+
+#define COLD_CALLS                                                                                           \
+        1000 /* a line that none of so many calls used is no longer in a cache near the processor */
+
+static struct {
+        uintptr_t begin, end;
+        uint64_t call; /* 0: nothing is watched */
+        LinesWatched count;
+} watch;
 
 void lines_set_actor(int actor) {
         line_actor = actor;
@@ -40,9 +50,44 @@ static Line *find(uintptr_t address) {
         abort();
 }
 
+static void watch_access(uintptr_t first, uintptr_t end) {
+        for (uintptr_t at = first; at < end; at += LINE) {
+                Line *line;
+
+                if (at < watch.begin || at >= watch.end)
+                        continue;
+                line = find(at);
+                if (line->call == watch.call)
+                        continue;
+                watch.count.n_lines++;
+                if (line->call == 0 || watch.call - line->call > COLD_CALLS)
+                        watch.count.n_cold++;
+                line->call = watch.call;
+        }
+}
+
+void lines_watch(const void *begin, size_t size) {
+        watch.begin = (uintptr_t) begin;
+        watch.end = (uintptr_t) begin + size;
+        watch.call = 0;
+}
+
+void lines_watch_call(void) {
+        watch.call++;
+}
+
+LinesWatched lines_watch_end(void) {
+        LinesWatched count = watch.count;
+
+        watch.count = (LinesWatched){ 0 };
+        return count;
+}
+
 void lines_access(const void *address, size_t size, bool is_store, const char *function) {
         uintptr_t first = (uintptr_t) address & ~(uintptr_t) (LINE - 1);
 
+        if (watch.call != 0)
+                watch_access(first, (uintptr_t) address + size);
         if (line_actor < 0 || size == 0)
                 return;
         for (uintptr_t at = first; at < (uintptr_t) address + size; at += LINE) {
