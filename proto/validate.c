@@ -82,6 +82,7 @@ static const FieldRule number_rules[] = {
         { NULL, "epoch_id", 0, EPOCH_ID_MAX },
         { NULL, "class_bytes", 0, 4096 },
         { NULL, "evict", 0, 1 },
+        { NULL, "near", 0, 2 },
         { "MapSet", "set", 0, 31 },
         { NULL, "wait_msec", 0, PROTO_WAIT_MSEC_MAX },
         { NULL, "wait_drained_msec", 0, PROTO_WAIT_MSEC_MAX },

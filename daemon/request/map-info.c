@@ -1,14 +1,18 @@
 #include "daemon/request/map-info.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/text.h"
 #include "shm/arena/root.h"
 #include "shm/cache/lookup.h"
+#include "shm/clock/pool-clock.h"
 #include "shm/map/entry/map.h"
 #include "shm/map/state/options.h"
+#include "shm/near/cover.h"
 
 #define ROOT_PREFIX "map."
+#define NEAR_PREFIX "near." /* as libclient/near.c names covers */
 
 ShmMapSet map_info_set(const ShmArena *arena) {
         char name[SHM_ROOT_NAME_SIZE];
@@ -52,6 +56,23 @@ static void fill_options(Tslab__MapInfo *info, const ShmTrie *trie) {
                                                            : TSLAB__MAP_EVICT__MAP_EVICT_NEVER;
 }
 
+static Tslab__MapNear find_near(const ShmArena *arena, const char *name) {
+        const ShmCoverTime now = {
+                .monotonic_ms = shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS,
+                .real_ms = shm_clock_read(CLOCK_REALTIME_COARSE) / SHM_NS_PER_MS,
+        };
+        char root[sizeof(NEAR_PREFIX) + PROTO_MAP_NAME_MAX];
+        uint64_t handle;
+        ShmCover cover;
+
+        (void) snprintf(root, sizeof(root), NEAR_PREFIX "%s", name);
+        if (strlen(root) >= SHM_ROOT_NAME_SIZE || shm_root_get(arena, root, &handle) != 0)
+                return TSLAB__MAP_NEAR__MAP_NEAR_NONE;
+        return shm_cover_load(arena, handle, &cover) == 0 && shm_cover_holds(&cover, &now)
+                       ? TSLAB__MAP_NEAR__MAP_NEAR_COVERED
+                       : TSLAB__MAP_NEAR__MAP_NEAR_NOT_COVERED;
+}
+
 Tslab__MapInfo *map_infos_add(MapInfos *infos, const ShmTrie *trie, const char *name,
                               const ShmMapTotals *totals) {
         Tslab__MapInfo *info = &infos->infos[infos->n];
@@ -69,6 +90,7 @@ Tslab__MapInfo *map_infos_add(MapInfos *infos, const ShmTrie *trie, const char *
         info->failures = totals->failures;
         info->hits = totals->hits;
         info->misses = totals->misses;
+        info->near = find_near(trie->arena, name);
         fill_options(info, trie);
         infos->pointers[infos->n++] = info;
         return info;

@@ -59,6 +59,25 @@ class NearTest(NearFixture):
 
         wait_for(asks_nobody)       # when the server has told of the set()
 
+    def metrics(self):
+        done = subprocess.run([TSLABCTL, 'metrics', '--socket', self.daemon.socket], stdout=subprocess.PIPE, text=True,
+                              check=True, timeout=SECONDS)
+        return [line for line in done.stdout.splitlines() if line.startswith('tslab_near_covered')]
+
+    def test_operators_see_the_cover(self):
+        with tslab.open(self.daemon.socket) as pool:
+            tslab.Map(pool, 'another')['k'] = b'v'  # no near cache has this name
+        self.assertEqual(self.metrics(), ['tslab_near_covered{pool="default",map="near"} 1'])
+        self.assertEqual({m['map']: m['near'] for m in self.daemon.ctl(TSLABCTL, 'maps')},
+                         {'near': 'covered', 'another': 'none'})
+        self.near.end()
+        self.assertEqual(self.metrics(), ['tslab_near_covered{pool="default",map="near"} 0'])
+        self.near.start()
+        wait_for(lambda: self.metrics() == ['tslab_near_covered{pool="default",map="near"} 1'])
+        self.redis.kill()
+        wait_for(lambda: self.metrics() == ['tslab_near_covered{pool="default",map="near"} 0'])
+        self.redis.start()
+
     def test_an_absent_key_is_known(self):
         self.assertIsNone(self.cache.get('none'))
         wait_for(lambda: self.is_covered('none'))

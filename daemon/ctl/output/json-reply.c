@@ -53,6 +53,17 @@ static json_object *json_class(const Tslab__ClassInfo *class) {
         return o;
 }
 
+static const char *map_near_to_string(Tslab__MapNear near) {
+        switch (near) {
+        case TSLAB__MAP_NEAR__MAP_NEAR_COVERED:
+                return "covered";
+        case TSLAB__MAP_NEAR__MAP_NEAR_NOT_COVERED:
+                return "not covered";
+        default:
+                return "none";
+        }
+}
+
 json_object *json_map(const Tslab__MapInfo *map) {
         json_object *o = json_new_object();
 
@@ -62,6 +73,7 @@ json_object *json_map(const Tslab__MapInfo *map) {
         ADD_U64(o, map, stale_msec);
         ADD_U64(o, map, value_max_bytes);
         json_add_string(o, "evict", map->evict == TSLAB__MAP_EVICT__MAP_EVICT_SIEVE ? "sieve" : "never");
+        json_add_string(o, "near", map_near_to_string(map->near));
         return o;
 }
 

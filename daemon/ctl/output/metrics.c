@@ -152,6 +152,22 @@ static void print_epochs_open(FILE *out, const MetricsPool *pools, size_t n_pool
                 }
 }
 
+/* Other maps have no line. */
+static void print_near(FILE *out, const MetricsPool *pools, size_t n_pools, bool open) {
+        print_family_head(out, "near_covered", NULL,
+                          "1: programs may read the copies of the near cache; 0: they ask the engine",
+                          NUMBER_GAUGE, open);
+        for (size_t p = 0; p < n_pools; ++p)
+                for (size_t i = 0; pools[p].reply && i < pools[p].reply->stats->n_maps; ++i) {
+                        Subject subject = find_subject(NUMBER_OF_MAP, pools[p].reply->stats, i);
+                        const Tslab__MapInfo *map = subject.message;
+
+                        if (map->near != TSLAB__MAP_NEAR__MAP_NEAR_NONE)
+                                print_sample(out, "near_covered", NUMBER_GAUGE, pools[p].name, &subject,
+                                             map->near == TSLAB__MAP_NEAR__MAP_NEAR_COVERED);
+                }
+}
+
 static void print_call_start(FILE *out, const char *suffix, const char *pool, const char *request) {
         (void) fprintf(out, "tslab_request_duration_seconds%s{", suffix);
         print_label(out, "pool", pool);
@@ -199,6 +215,7 @@ void metrics_print(FILE *out, const MetricsPool *pools, size_t n_pools, bool ope
                         print_family(out, scope, &numbers[i], pools, n_pools, open);
         }
         print_epochs_open(out, pools, n_pools, open);
+        print_near(out, pools, n_pools, open);
         print_calls(out, pools, n_pools, open);
         if (open)
                 (void) fputs("# EOF\n", out);
