@@ -4,7 +4,8 @@
                php-fpm; without php-fpm and nginx on the command line, where each call looks at the clock, too
     sessions   requests a second for a page that reads and writes a session of 2 KiB, with 4 workers; a worker's memory
 
-Prints a table of medians of alternating runs with its targets, and writes bench-php.json into the build folder."""
+Prints a table of medians of alternating runs with its targets. bench-php.json in the build folder has each result as soon as it
+is there: a run that is cut has lost nothing of those before."""
 
 import argparse
 import contextlib
@@ -179,6 +180,13 @@ def table(results, stores):
         print(f'{name:16}' + ''.join(f'{statistics.median(r[name] for r in results[store]):14.1f}' for store in stores))
 
 
+def write(path, results):
+    """By a new file in place of the old one, so that there is a whole one at any time."""
+    fresh = path.with_suffix('.new')
+    fresh.write_text(json.dumps(results, indent=1))
+    fresh.replace(path)
+
+
 def ratio(results, figure, store, peer):
     """The median of the ratios within runs."""
     return statistics.median(a[figure] / b[figure] for a, b in zip(results[store], results[peer]))
@@ -221,6 +229,7 @@ def main():
                 for store in stores:
                     print(f'bench: {case}, {store}, {i + 1} of {runs}', file=sys.stderr)
                     results[case][store].append(measure(store))
+                    write(build / 'bench-php.json', results)
             table(results[case], stores)
     for figure, store, peer, bound in TARGETS:
         if peer in results.get('calls', {}):
@@ -234,7 +243,6 @@ def main():
         more = statistics.median(a['worker_kib'] - b['worker_kib'] for a, b in
                                  zip(results['sessions']['tslab'], results['sessions']['files']))
         judge('memory of a worker beside files, MiB', more / 1024, 1, True)
-    (build / 'bench-php.json').write_text(json.dumps(results, indent=1))
 
 
 if __name__ == '__main__':
