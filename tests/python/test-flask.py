@@ -54,6 +54,14 @@ def make_app(interface=None, **config):
     def length():
         return str(len(flask.session.get('value', '')))
 
+    @app.get('/keys')
+    def keys():
+        return ','.join(sorted(flask.session))
+
+    @app.post('/damage')
+    def damage():
+        return {}
+
     @app.post('/clear')
     def clear():
         flask.session.clear()
@@ -238,6 +246,16 @@ class Sessions(unittest.TestCase):
         self.assertEqual((self.length(), len(self.store)), (0, 0))
         self.assertEqual(self.client.post('/twice/other/9').status_code, 200)
 
+    def test_bytes_of_somebody_else_beside_a_merge(self):
+        self.app.session_interface = tslab.flask.SessionInterface(lambda: self.store, conflict='merge')
+        for data in b'\xff', b'no JSON', b'[1]':
+            self.client.post('/set/100')
+            self.app.view_functions['damage'] = lambda data=data: self.store.set(next(iter(self.store.map)), data) or {}
+            with self.assertLogs(self.app.logger, 'ERROR') as logs:
+                self.assertEqual(self.client.post('/beside/damage').status_code, 200)
+            self.assertIn('not those of one', logs.output[0])
+            self.store.map.clear()
+
     def test_requests_that_wait_for_each_other(self):
         """Each adds to the session. Without the lock, most of these changes are lost."""
         self.app.session_interface = tslab.flask.SessionInterface(lambda: self.store, conflict='lock')
@@ -315,7 +333,13 @@ class Sessions(unittest.TestCase):
             client.post('/set/7')
         self.assertEqual(len(self.store.sessions_of('ann')), 3)
         clients[0].post('/login/ann')       # another id, of the same user
+        clients[1].post('/login')           # and so where nobody names the user again
         self.assertEqual(len(self.store.sessions_of('ann')), 3)
+        self.assertEqual(clients[1].get('/keys').text, 'user,value')
+        clients[2].post('/logout/alone')
+        clients[2].post('/login')
+        self.assertEqual(len(self.store.sessions_of('ann')), 2)
+        clients[2].post('/login/ann')
         self.assertEqual(self.store.end_sessions('ann'), 3)
         self.assertEqual([client.get('/length').text for client in clients], ['0'] * 3)
 

@@ -21,7 +21,7 @@ import os
 import re
 import secrets
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional
 
 from flask import Flask, Request, Response
 from flask.json.tag import TaggedJSONSerializer
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r'[A-Za-z0-9_-]{43}')     # 256 random bits
 _TRIES_MAX = 20
+_USER = '_tslab_user'       # the key of the user among the contents as they are stored
 
 
 def cache(app: Flask, config: Dict[str, Any], args: List[Any], options: Dict[str, Any]) -> Cache:
@@ -64,8 +65,14 @@ class Session(SecureCookieSession):
         self.saved: Optional[bytes] = None          # the value that it was last saved as
         self.former_id: Optional[str] = None        # to be deleted once the session is saved with its new one
         self.read: bytes = b'{}'                    # the value that it was read from
-        self.user: Optional[str] = None             # to be assigned to once it is saved
+        self.user: Optional[str] = None             # whose session it is, see regenerate(); kept with its contents
+        self.is_assigned = True                     # to that user, by its id
         self.lock: Optional[Lock] = None
+
+    def clear(self) -> None:
+        """Also of its user."""
+        super().clear()
+        self.user = None
 
 
 class SessionInterface(FlaskSessionInterface):
@@ -122,12 +129,18 @@ class SessionInterface(FlaskSessionInterface):
             return Session()        # an id that we did not give out is not taken over
         data, version = found
         try:
-            session = Session(self.serializer.loads(data.decode()), id)
-            session.version, session.read = version, data
+            contents = self._contents(data)
+            user = contents.pop(_USER, None)
+            session = Session(contents, id)
+            session.version, session.read, session.user = version, data, user
             return session
         except Exception:   # noqa: BLE001 (another program can put any bytes there, and any JSON)
             app.logger.error('a session cannot be read, and begins anew: its %d bytes are not those of one', len(data))
             return Session()
+
+    def _contents(self, data: bytes) -> Dict[str, Any]:
+        """Raises an exception of any class if the bytes are not those of a session."""
+        return dict(self.serializer.loads(data.decode()))
 
     def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
         assert isinstance(session, Session)
@@ -158,9 +171,9 @@ class SessionInterface(FlaskSessionInterface):
         """Gives a session another id, as is right when a user logs in: the old id is then of no use to somebody who
         knew it. This is done when the request ends. If it fails, the old session is there as it was. If another request
         has ended the session meanwhile, or given it another id, the new id is not kept. With a `user` it is that user's
-        session then: see SessionStore.assign()."""
+        session then: see SessionStore.assign(). Without one it stays the session of the user that it had."""
         assert isinstance(session, Session)
-        session.user = user or session.user
+        session.user, session.is_assigned = user or session.user, False
         session.former_id = session.id or session.former_id
         session.id, session.version, session.saved, session.modified = None, 0, None, True
 
@@ -172,8 +185,9 @@ class SessionInterface(FlaskSessionInterface):
             if not session.modified:
                 return self.store.touch(id, lifetime)
             data = session.read = self._replace(id, session, lifetime)
-            if session.user is not None:
+            if session.user is not None and not session.is_assigned:
                 self.store.assign(id, session.user)
+                session.is_assigned = True
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False
@@ -186,7 +200,7 @@ class SessionInterface(FlaskSessionInterface):
 
     def _replace(self, id: str, session: Session, lifetime: Optional[float]) -> bytes:       # noqa: A002
         for _ in range(_TRIES_MAX):
-            data = self.serializer.dumps(dict(session)).encode()
+            data = self.serializer.dumps({**session, _USER: session.user} if session.user else dict(session)).encode()
             try:
                 self.store.replace(id, self._version(session), data, lifetime)
                 return data
@@ -194,9 +208,15 @@ class SessionInterface(FlaskSessionInterface):
                 found = self.store.get_version(id) if self._conflict == 'merge' else None
                 if found is None:           # also where it was ended
                     raise
-                theirs = merged(self.serializer.loads(session.read.decode()), session, self.serializer.loads(found[0].decode()))
+                try:
+                    base, theirs = self._contents(session.read), self._contents(found[0])
+                except Exception:   # noqa: BLE001 (see _read())
+                    raise ChangedError(errno.EAGAIN, 'the session has bytes that are not those of one') from None
+                mine: Mapping[str, Any] = {**session, _USER: session.user} if session.user else session
+                contents = merged(base, mine, theirs)
                 session.clear()
-                session.update(theirs)
+                session.user = contents.pop(_USER, None)
+                session.update(contents)
                 session.read, session.version = found
                 session.saved = None
         raise ChangedError(errno.EAGAIN, 'the session was changed again and again')
