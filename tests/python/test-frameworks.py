@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 import daemon  # noqa: E402
@@ -259,6 +260,34 @@ class Limits(Fixture):
             with self.subTest(strategy.__name__):
                 limiter, item = strategy(self.storage), self.limits.parse('10/day')
                 self.assertEqual([limiter.hit(item, 'c', cost=cost) for cost in (6, 4, 1)], [True, True, False])
+
+    def test_strategies_of_one_limit(self):
+        """Each counts for itself."""
+        item = self.limits.parse('2/day')
+        limiters = [strategy(self.storage) for strategy in self.strategies()]
+        for _ in range(2):
+            self.assertTrue(all(limiter.hit(item, 'd') for limiter in limiters))
+        self.assertFalse(any(limiter.hit(item, 'd') for limiter in limiters))
+        self.storage.clear(item.key_for('d'))
+        self.assertTrue(all(limiter.hit(item, 'd') for limiter in limiters[:2]))
+
+    def test_more_entries_than_a_value_has_room_for(self):
+        limiter, item = self.limits.strategies.MovingWindowRateLimiter(self.storage), self.limits.parse('200000/day')
+        self.assertRaisesRegex(ValueError, 'sliding', limiter.hit, item, 'e')
+
+    def test_clock_that_is_set_back(self):
+        for strategy in self.strategies():
+            limiter, item, now = strategy(self.storage), self.limits.parse('10/hour'), time.time()
+            with self.subTest(strategy.__name__):
+                self.assertTrue(limiter.hit(item, 'f', cost=10))
+                with unittest.mock.patch('time.time', lambda now=now: now - 7200):
+                    self.assertFalse(limiter.hit(item, 'f'))
+        limiter = self.limits.strategies.MovingWindowRateLimiter(self.storage)
+        self.assertTrue(limiter.hit(item, 'g', cost=3))
+        with unittest.mock.patch('time.time', lambda: now - 7200):
+            self.assertTrue(limiter.hit(item, 'g'))
+        with unittest.mock.patch('time.time', lambda: now - 3599):      # an hour later
+            self.assertTrue(limiter.hit(item, 'g', cost=10))
 
     def test_storage(self):
         self.assertTrue(self.storage.check())

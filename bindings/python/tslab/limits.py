@@ -5,7 +5,8 @@
 
 `web` is the name of a pool, `tslab:///run/tslab/web.sock` its socket, and `tslab://` is $TSLAB_POOL. All strategies: fixed
 window, moving window and sliding window counter. None lets more through than its limit, however many workers hit it at once,
-and a worker that is killed takes nothing with it. django-ratelimit counts in a cache of Django: tslab.django.
+and a worker that is killed takes nothing with it. A moving window, which keeps the time of each entry, has a limit of
+100,000 at most. django-ratelimit counts in a cache of Django: tslab.django.
 
 The limits that were not used for longest go first where the pool is full, or `limit_bytes` says so.
 """
@@ -38,6 +39,7 @@ from tslab.pool import EPOCH_CURRENT
 
 _R = TypeVar('_R')
 _WINDOWS = struct.Struct('qqq')     # the number of the current window, and the counts of the one before and of this one
+_ENTRIES_MAX = 100_000              # fit into a value of any map
 
 
 class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
@@ -79,6 +81,7 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
 
     def clear(self, key: str) -> None:
         self._cache.delete(key)
+        self._cache.delete(self._moving_key(key))
 
     def _change(self, key: bytes, ttl: float, change: Callable[[bytes], Tuple[Optional[bytes], _R]]) -> _R:
         """Puts the result of `change`, if there is one; once more if another caller was faster."""
@@ -94,25 +97,34 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
                 pass
 
     # Moving windows: the times of the entries that were acquired, the latest first. The clock is the wall's, as limits
-    # compares it with that.
+    # compares it with that; one that was set back finds times to come, which count as of now.
+
+    @staticmethod
+    def _moving_key(key: str) -> bytes:
+        """Not the key of the fixed window with the same limit."""
+        return b'moving ' + encoded(key)
 
     @staticmethod
     def _times(data: bytes, expiry: float) -> array.array[float]:
-        times, begin = array.array('d'), time.time() - expiry
+        times, now = array.array('d'), time.time()
         times.frombytes(data[:len(data) // times.itemsize * times.itemsize])
-        return array.array('d', (t for t in times if t >= begin))
+        return array.array('d', (min(t, now) for t in times if t >= now - expiry))
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        if limit > _ENTRIES_MAX:
+            raise ValueError(f'a moving window keeps the time of each entry, {_ENTRIES_MAX} at most, not {limit}: take a sliding '
+                             'window counter')
+
         def acquire(data: bytes) -> Tuple[Optional[bytes], bool]:
             times = self._times(data, expiry)
             if len(times) + amount > limit:
                 return None, False
             return (array.array('d', [time.time()] * amount) + times).tobytes(), True
 
-        return self._change(encoded(key), expiry, acquire)
+        return self._change(self._moving_key(key), expiry, acquire)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> Tuple[float, int]:
-        found = self._cache._find(encoded(key))
+        found = self._cache._find(self._moving_key(key))
         times = self._times(found[0] if found else b'', expiry)
         return (times[-1], len(times)) if times else (time.time(), 0)
 
@@ -123,6 +135,7 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
         """The number of the window that it is now, and both counts."""
         window = int(now / expiry)
         last, before, current = _WINDOWS.unpack(data) if len(data) == _WINDOWS.size else (window, 0, 0)
+        last = min(last, window)        # the clock was set back
         return window, {window: before, window - 1: current}.get(last, 0), current if last == window else 0
 
     @staticmethod
