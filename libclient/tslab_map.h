@@ -210,7 +210,8 @@ int tslab_map_set_options(struct tslab_map *map, const struct tslab_map_options 
  * Removes a map from the pool, with all its entries, for all programs. Its name is free for another map. For programs
  * that have it open it is no more from then on: their calls return -EIDRM, threads that wait for its claims wake, and
  * programs that want it open it again, which makes a new map. Its memory goes back soon: the daemon sees to that or, in
- * a private pool, calls that change maps. tslab_root_set() does the same where it unsets a root "map.NAME".
+ * a private pool, calls that change maps, or tslab_reap(). tslab_root_set() does the same where it unsets a root
+ * "map.NAME".
  *
  * -EINVAL      as tslab_map_open()
  * -ENOENT      there is no map of that name

@@ -139,7 +139,10 @@ static void fill_some(Reserve *reserve) {
                 fail_filling(reserve, actor->shortage);
 }
 
-/* The set of free slabs is a hint: the slab words tell which slabs are FREE. */
+/*
+ * The set of free slabs is a hint: the slab words tell which slabs are FREE. A count that was not quiet is taken all
+ * the same: its error is small, and the next tick counts anew.
+ */
 static void count_some(Reserve *reserve) {
         ShmArena *arena = &reserve->pool->arena;
 

@@ -7,7 +7,7 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 
-#define TRIES_MAX 4
+#define TRIES_MAX 4 /* beside writers of other keys; a pass that gives up meets the leaf again */
 
 uint64_t shm_map_bucket_vacancy(const ShmTrie *trie, const void *key, uint32_t key_size) {
         uint64_t hashes[2] = {};

@@ -13,6 +13,7 @@
 #include "shm/cache/cache.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/entry/expiry.h"
+#include "shm/map/entry/map-sweep.h"
 #include "shm/map/entry/tag.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
@@ -226,6 +227,26 @@ static void test_pass(void **state) {
         assert_int_equal(totals(f).expirations, 200);
 }
 
+/*
+ * A thread that frees a tag may die before it asks for a pass: the map is counted anew then. And the sweep after a
+ * revocation of the tag's epoch meets its entries in other epochs.
+ */
+static void test_sweep(void **state) {
+        Fixture *f = *state;
+        uint64_t tag = tag_of(f, "t");
+        char key[16];
+
+        for (unsigned i = 0; i < 30; i++) {
+                snprintf(key, sizeof(key), "k%u", i);
+                put(f, key, i % 2 ? (uint32_t) HOUR_MS : 0, i % 3 ? tag : 0);
+        }
+        assert_int_equal(shm_object_free(&f->actor, tag), 0);
+        for (ShmMapSweep sweep = {}; !shm_map_sweep_step(&f->actor, &sweep, 16);)
+                ;
+        assert_int_equal(totals(f).entries, 10);
+        assert_int_equal(shm_map_count(&f->trie), 10);
+}
+
 /* A tag goes when its entries have ended, and not before. */
 static void test_tag_ends(void **state) {
         Fixture *f = *state;
@@ -300,6 +321,7 @@ int main(void) {
                 ON_MAP(test_tag_is_no_entry),
                 ON_MAP(test_sizes),
                 ON_MAP(test_pass),
+                ON_MAP(test_sweep),
                 ON_MAP(test_tag_ends),
                 ON_MAP(test_stale),
         };
