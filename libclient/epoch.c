@@ -1,4 +1,4 @@
-/* Control calls: what they look up is in the arena; the pool's host makes changes. */
+/* Control calls: the arena has all that they look up; the pool's host makes changes. */
 
 #include <errno.h>
 #include <string.h>

@@ -82,7 +82,7 @@
  * that go are those of the largest map of the pool that evicts, or of the put's own map if no other is larger by more
  * than an eighth. They go for everything else that needs memory, too: objects, puts into maps that do not evict, new
  * maps. So a pool that is full of such entries refuses nothing, and maps that put much come to have equal shares. A map
- * that needs less than its share loses only what is in slabs that are emptied for others; a map that does not evict
+ * that needs less than its share loses only entries in slabs that are emptied for others; a map that does not evict
  * loses nothing. To keep a map to less, give it a limit.
  *
  * In its own map, a put evicts entries of the size that it needs, or else all entries of whole slabs, so that a change

@@ -184,7 +184,10 @@ void keep_claim(const Pool *pool) {
                            pool->options->pool, path, strerror(errno));
 }
 
-/* A file beside memory that was taken up must not be loaded: what was ended may come back. It stays for an operator. */
+/*
+ * A file beside memory that was taken up must not be loaded: sessions that ended may come back. It stays for an
+ * operator.
+ */
 static bool put_aside(const char *path) {
         _cleanup_(proto_freep) char *old = with_suffix(path, ".old");
 

@@ -39,5 +39,5 @@ bool keep_is_busy(const Keep *keep);
 void keep_tick(const Keep *keep);
 /* Whether the file can be written later; if not, the log says so. */
 void keep_check(const Pool *pool);
-/* Ends tslabctl, if it runs: what it wrote is removed, and a load is begun anew by the next daemon. */
+/* Ends tslabctl, if it runs: the file that it wrote is removed, and a load is begun anew by the next daemon. */
 void keep_deinit(Keep *keep);

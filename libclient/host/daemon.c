@@ -10,7 +10,7 @@
  *
  * Who may do what: any thread that has attached; it waits under `call_lock` for the daemon's answer.
  *
- * Crash: the daemon finds the process gone, and does what it left.
+ * Crash: the daemon finds the process gone, and does the work that it left.
  */
 #include "libclient/host/daemon.h"
 

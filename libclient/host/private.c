@@ -38,7 +38,7 @@
 
 /*
  * Slabs that are committed between two looks at the limits, which take 50 to 100 us. The program may take memory for
- * itself meanwhile, and a thread may publish late what it found: so this is half of the margin.
+ * itself meanwhile, and a thread may publish late the value that it found: so this is half of the margin.
  */
 #define ALLOWANCE_MAX (CGROUP_MARGIN_SIZE / 2 / (int64_t) SHM_SLAB_COST)
 #define LIMIT_LOOK_USEC 10000

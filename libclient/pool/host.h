@@ -1,7 +1,7 @@
 #pragma once
 /*
- * A pool's host does what a call leaves to others: repair, giving pages back, expiry, control work. A pool is made with
- * one of two: a daemon, or the processes that use it themselves. Only libclient/host/ knows which.
+ * A pool's host does the work that calls leave to others: repair, giving pages back, expiry, control work. A pool is
+ * made with one of two: a daemon, or the processes that use it themselves. Only libclient/host/ knows which.
  */
 #include <tslab_map.h>
 

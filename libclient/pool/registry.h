@@ -1,5 +1,5 @@
 #pragma once
-/* The pools that are open in this process, and what is left of closed ones. */
+/* The pools that are open in this process, and the remains of closed ones. */
 #include "libclient/pool/pool.h"
 
 /* May be called again, also after a failure. -ENOMEM. */

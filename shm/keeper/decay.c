@@ -1,5 +1,5 @@
 /*
- * Trimming what nobody takes
+ * Trimming slabs that nobody takes
  *
  * Purpose: finds FREE slabs that nobody took for a while.
  *

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * FREE slabs that nobody took for a second lose their pages, beyond those that the pool retains. What a program frees
- * and takes again, in waves, stays.
+ * FREE slabs that nobody took for a second lose their pages, beyond those that the pool retains. Memory that a
+ * program frees and takes again, in waves, stays.
  */
 #include "shm/arena/actor.h"
 

@@ -1,7 +1,7 @@
 /*
  * Reaping processes
  *
- * Purpose: gives back what a process held that has ended.
+ * Purpose: gives back all that ended processes held.
  *
  * Invariants
  *   1. An entry becomes DEAD by one compare-and-set from the identity of a process that was seen to be gone. So it is

@@ -1,5 +1,5 @@
 #pragma once
-/* Processes that ended: what they hold goes back, in two parts, with repair in between. For the maintainer. */
+/* Processes that ended: all that they hold goes back, in two parts, with repair in between. For the maintainer. */
 #include "shm/arena/client.h"
 
 /*

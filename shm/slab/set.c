@@ -43,7 +43,7 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
 }
 
 static void set_bits(uint64_t *word, uint64_t mask) {
-        /* ORDER: sc, pairs with shm_set_remove_mask(); a locked instruction changed what the bits describe. */
+        /* ORDER: sc, pairs with shm_set_remove_mask(); a locked instruction changed the word that the bits describe. */
         shm_fence_after_rmw();
         /* ORDER: sc, pairs with shm_set_remove_mask(); the words that the bits describe were changed before. */
         if ((shm_load_sc(word) & mask) != mask)

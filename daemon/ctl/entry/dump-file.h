@@ -79,5 +79,5 @@ void dump_rewind(DumpFile *file);
 /* *ret_value NULL: that was the last one. Key and value stay until the next call. */
 CtlExit dump_next(DumpFile *file, DumpRecord *ret, const void **ret_key, const void **ret_value);
 
-/* Removes what was written, unless it was finished. */
+/* Removes the file, unless it was finished. */
 void dump_deinit(DumpFile *file);

@@ -35,7 +35,7 @@ typedef enum TopAveraged { TOP_ALLOCS, TOP_FREES, TOP_HITS, TOP_MISSES, _TOP_AVE
 
 #define TOP_SPANS 3
 
-/* Rates over about the last 10, 60 and 600 seconds: as time goes on, what was before counts less and less. */
+/* Rates over about the last 10, 60 and 600 seconds: as time goes on, older ones count less and less. */
 typedef struct TopAverages {
         double rates[_TOP_AVERAGED_N][TOP_SPANS];
         double seconds; /* since the first sample that counts */

@@ -3,7 +3,7 @@
  * Leaves of maps: objects that are entries, a key and a value.
  *
  * Words of a leaf that change in place are sealed in memory: xor a mix of the leaf's handle, as words of the trie's
- * nodes are (trie-word.h). A change is one compare-and-set from what was read while the leaf was live. If it
+ * nodes are (trie-word.h). A change is one compare-and-set from the words that were read while the leaf was live. If it
  * comes late, to a slot that is another object's by then, it fails (but for a chance of 2^-64).
  */
 #include <assert.h>

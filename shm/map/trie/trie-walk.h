@@ -46,7 +46,7 @@ static inline int trie_load(const ShmTrie *trie, ShmTrieCursor *c) {
 
 /* Whether the trie was removed. What a thread finds in it without a walk from the root counts only if it was not. */
 static inline bool trie_is_removed(const ShmTrie *trie) {
-        /* ORDER: acq, pairs with shm_trie_remove(); after what was found. */
+        /* ORDER: acq, pairs with shm_trie_remove(); after the words that were found. */
         return shm_trie_is_frozen(shm_load_acq(&trie_root(trie)->word) ^ shm_trie_seal(trie->root));
 }
 
