@@ -127,6 +127,7 @@ static inline bool shm_map_view_word(ShmMapView *view) {
 
 /* -ESTALE: no live object, or none that can be a leaf. */
 static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapView *ret) {
+        uint64_t end;
         size_t size;
         void *object;
         int r;
@@ -137,16 +138,11 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->handle = handle;
         ret->bytes = (const uint8_t *) object + sizeof(ShmMapLeaf);
         ret->room = (uint32_t) size;
+        /* ORDER: acq, pairs with seal_words(); read whole, and before the rest. */
+        end = shm_load_acq(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
+        ret->expires = end & ~SHM_LEAF_SETTLED;
+        ret->is_settled = end & SHM_LEAF_SETTLED;
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
-        ret->expires = ret->head.expires ^ shm_leaf_seal(handle);
-        ret->is_settled = false;
-        if (__builtin_expect(ret->expires != 0, 0)) {
-                /* ORDER: acq, pairs with seal_words(); read whole, and before the rest. */
-                ret->expires = shm_load_acq(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
-                shm_racy_copy(&ret->head, object, sizeof(ret->head));
-                ret->is_settled = ret->expires & SHM_LEAF_SETTLED;
-                ret->expires &= ~SHM_LEAF_SETTLED;
-        }
         if (__builtin_expect(!(ret->head.flags & SHM_LEAF_ODD), 1)) {
                 if (sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size <= size)
                         return 0;
