@@ -3,7 +3,7 @@
  * that work. Workers put entries of a short life, far more than the pool takes, so that each put lives on memory of
  * entries that expired. None may be refused, no matter what happens to the owner. Only events that met the owner count.
  *
- * TSLAB_TEST_FULL=1: 100,000 of them.
+ * `test-owners [n]`, with n of them. TSLAB_TEST_FULL=1: 100,000.
  */
 #include <tslab.h>
 #include <tslab_map.h>
@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -68,6 +69,7 @@ typedef struct Storm {
 } Storm;
 
 static Storm storm;
+static unsigned n_asked; /* events; 0: as usual */
 
 /* ---- Workers */
 
@@ -379,7 +381,7 @@ static void test_no_put_is_refused(void **state) {
         remove_map();
         n_before = n_live();
         open_map();
-        blow(seed_full() ? N_EVENTS_FULL : N_EVENTS);
+        blow(n_asked ?: seed_full() ? N_EVENTS_FULL : N_EVENTS);
         reap();
         remove_map();
         expect_whole();
@@ -388,10 +390,11 @@ static void test_no_put_is_refused(void **state) {
         munmap(storm.workers, N_WORKERS * sizeof(Worker));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_no_put_is_refused),
         };
 
+        n_asked = argc > 1 ? (unsigned) strtoul(argv[1], NULL, 0) : 0;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
