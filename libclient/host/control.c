@@ -65,10 +65,13 @@ static uint64_t sweeps_asked(const struct tslab *pool) {
         return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
 }
 
-/* Record 0, for a thread of this process. */
-static void control_init(struct tslab *pool, ShmActor *ret_control) {
-        shm_actor_init_daemon(ret_control, &pool->arena);
-        ret_control->process = pool->local->client + 1;
+/* Record 0, for a thread of this process. Signal handlers, which may have little stack, make calls too. */
+static ShmActor *control_init(struct tslab *pool) {
+        ShmActor *control = &pool->local->control;
+
+        shm_actor_init_daemon(control, &pool->arena);
+        control->process = pool->local->client + 1;
+        return control;
 }
 
 /*
@@ -177,15 +180,16 @@ static int take_up(struct tslab *pool, ShmActor *control, bool wait) {
         return 0;
 }
 
-int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
+int control_begin(struct tslab *pool, bool wait, ShmActor **ret_control) {
+        ShmActor *control;
         bool left;
         int r;
 
         r = take_control(pool, wait, &left);
         if (r)
                 return r;
-        control_init(pool, ret_control);
-        r = left ? take_up(pool, ret_control, wait) : 0;
+        control = control_init(pool);
+        r = left ? take_up(pool, control, wait) : 0;
         if (r) {
                 control_unlock(pool, true);
                 return r;
@@ -193,6 +197,7 @@ int control_begin(struct tslab *pool, bool wait, ShmActor *ret_control) {
         pool->local->recount |= shm_repair_wanted(&pool->arena);
         pool->local->sweeps_before =
                 left ? UINT64_MAX : sweeps_asked(pool); /* it may have left one of maps, too */
+        *ret_control = control;
         return 0;
 }
 
@@ -213,14 +218,13 @@ static void look_and_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
  */
 static void empty_idle_caches(struct tslab *pool, bool now) {
         const struct timespec moment = { .tv_nsec = IDLE_MOMENT_USEC * 1000 };
+        ShmActor *control = &pool->local->control;
         ShmIdle *idle = &pool->local->idle;
-        ShmActor control;
         ShmMaintain *m;
 
         if (!now && !shm_idle_is_due(idle, proto_now_usec()))
                 return;
-        control_init(pool, &control);
-        if (maintain_new(&control, &m))
+        if (maintain_new(control, &m))
                 return;
         m->idle = idle;
         for (int i = 0; i < (now ? 2 : 1); i++) {
@@ -234,7 +238,7 @@ static void empty_idle_caches(struct tslab *pool, bool now) {
         maintain_free(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
-        shm_decay_trim(&pool->local->decay, &control, pool->retain, UINT32_MAX);
+        shm_decay_trim(&pool->local->decay, control, pool->retain, UINT32_MAX);
 }
 
 /* By the clock that all time namespaces share. If somebody sets it, one map is begun anew. */
@@ -264,14 +268,14 @@ bool control_sweep(ShmActor *control) {
 static void sweep_rest(struct tslab *pool, uint64_t asked, uint32_t miscounts) {
         const struct timespec rest = { .tv_nsec = SWEEP_SLICE_USEC * 1000 };
         uint64_t deadline = proto_deadline(CLOSE_WAIT_USEC);
-        ShmActor control;
+        ShmActor *control;
         bool done = false;
 
         while (!done && proto_deadline_left(deadline) > 0) {
                 nanosleep(&rest, NULL);
                 if (control_begin(pool, true, &control) < 0)
                         continue;
-                (void) control_sweep(&control);
+                (void) control_sweep(control);
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
                 control_unlock(pool, false);
                 pool_run_deferred(pool);
@@ -280,7 +284,6 @@ static void sweep_rest(struct tslab *pool, uint64_t asked, uint32_t miscounts) {
 }
 
 static void end_control(struct tslab *pool, bool all) {
-        ShmActor control;
         uint32_t miscounts;
         uint64_t asked;
         bool done = true;
@@ -290,8 +293,7 @@ static void end_control(struct tslab *pool, bool all) {
         asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
         miscounts = shm_map_miscounts(&pool->arena);
         if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
-                control_init(pool, &control);
-                (void) control_sweep(&control);
+                (void) control_sweep(&pool->local->control);
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
         }
         empty_idle_caches(pool, all);
@@ -337,21 +339,16 @@ static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now
         maintain_free(m);
 }
 
-/* The actor is no local variable: signal handlers, which may have little stack, make calls too. */
-__attribute__((noinline)) static void give_back_in_call(struct tslab *pool, bool idle, uint64_t now) {
-        ShmActor *control =
-                mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void give_back_in_call(struct tslab *pool, bool idle, uint64_t now) {
+        ShmActor *control;
 
-        if (control == MAP_FAILED)
+        if (control_begin(pool, false, &control) < 0)
                 return;
-        if (control_begin(pool, false, control) == 0) {
-                if (idle)
-                        empty_idle_later(pool, control, now);
-                shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
-                control_unlock(pool, false);
-                pool_run_deferred(pool);
-        }
-        (void) munmap(control, sizeof(*control));
+        if (idle)
+                empty_idle_later(pool, control, now);
+        shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
+        control_unlock(pool, false);
+        pool_run_deferred(pool);
 }
 
 /* So that caches of idle threads, and slabs that maps gave back, do not wait for a control call. */
@@ -368,7 +365,7 @@ void control_calls(struct tslab *pool) {
 }
 
 void control_drained(struct tslab *pool) {
-        ShmActor control;
+        ShmActor *control;
 
         if (pool_begin(pool) < 0)
                 return;
@@ -380,7 +377,7 @@ void control_drained(struct tslab *pool) {
         do {
                 if (control_begin(pool, false, &control) < 0)
                         break;
-                shm_drained_walk(&control);
+                shm_drained_walk(control);
                 control_unlock(pool, false);
                 /* ORDER: rlx; after the fence in control_unlock(). */
         } while (shm_load_rlx(&pool->arena.header->n_drained.value) != 0);
@@ -413,7 +410,7 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief)
 }
 
 bool control_reap_threads(struct tslab *pool) {
-        ShmActor control;
+        ShmActor *control;
         uint32_t n, position = 1;
 
         if (control_begin(pool, false, &control) < 0)
@@ -422,21 +419,21 @@ bool control_reap_threads(struct tslab *pool) {
         pool->local->recount |= n > 0;
         n += shm_repair_wanted(&pool->arena); /* threads that ended inside a call are marked already */
         n += !shm_freeze_is_over(&pool->arena);
-        (void) run_all(&control, 0);
+        (void) run_all(control, 0);
         control_end(pool);
         return n > 0;
 }
 
 void control_thaw(struct tslab *pool, const ThreadState *thread) {
         uint64_t *last = &pool->local->thawed_msec, msec = proto_now_usec() / 1000 + 1;
-        ShmActor control;
+        ShmActor *control;
 
         if (shm_freeze_is_early(&pool->arena, thread->actor.id) || pool_begin(pool) < 0)
                 return;
         /* ORDER: rlx; two at once do no harm. */
         if (msec - shm_load_rlx(last) >= THAW_EVERY_MSEC && control_begin(pool, false, &control) == 0) {
                 shm_store_rlx(last, msec); /* ORDER: rlx; see above. */
-                (void) run_all(&control, 0);
+                (void) run_all(control, 0);
                 control_end(pool);
         }
         pool_end(pool);
@@ -444,14 +441,14 @@ void control_thaw(struct tslab *pool, const ThreadState *thread) {
 
 static void slab_freed(struct tslab *pool, uint32_t slab) {
         bool due = shm_drained_is_due(&pool->arena, slab);
-        ShmActor control;
+        ShmActor *control;
 
         if ((!due && !shm_decay_is_due(&pool->local->decay, &pool->arena, pool->retain)) ||
             control_begin(pool, false, &control) < 0)
                 return;
         if (due && shm_drained_is_due(&pool->arena, slab))
-                shm_drained_drop(&control, slab);
-        shm_decay_trim(&pool->local->decay, &control, pool->retain, TRIM_MAX);
+                shm_drained_drop(control, slab);
+        shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
         control_unlock(pool, false); /* and no caches of idle threads are emptied: a free is short */
         pool_run_deferred(pool);
 }
@@ -483,14 +480,14 @@ static int empty_caches(ShmActor *control) {
 }
 
 bool control_empty_caches(struct tslab *pool) {
-        ShmActor control;
+        ShmActor *control;
         int r;
 
         if (control_begin(pool, false, &control) < 0)
                 return false;
-        r = empty_caches(&control);
+        r = empty_caches(control);
         if (shm_decay_is_over(&pool->arena, pool->retain))
-                (void) shm_pages_trim(&control, pool->retain, UINT32_MAX);
+                (void) shm_pages_trim(control, pool->retain, UINT32_MAX);
         control_end(pool);
         return r == 0;
 }

@@ -38,14 +38,14 @@
 
 /* With `sweeps`, it sweeps maps instead, if that is due. -EBUSY: somebody else does control work; the attach errors. */
 static int run_slice(struct tslab *pool, bool sweeps, uint64_t now_ms, uint64_t until_usec) {
-        ShmActor control;
+        ShmActor *control;
         int r;
 
         r = pool_attach(pool) ?: control_begin(pool, false, &control);
         if (r)
                 return r;
-        if (!sweeps || !control_sweep(&control))
-                while (!shm_expiry_step(&control, now_ms, EXPIRY_SLABS))
+        if (!sweeps || !control_sweep(control))
+                while (!shm_expiry_step(control, now_ms, EXPIRY_SLABS))
                         if (proto_now_usec() >= until_usec)
                                 break;
         control_end(pool);

@@ -130,7 +130,7 @@ static bool has_leases(const struct tslab *pool) {
 static bool end_leases(struct tslab *pool) {
         uint64_t deadline = proto_now_usec() + LEAVE_WAIT_USEC;
         const struct timespec slice = { .tv_nsec = LEAVE_SLICE_USEC * 1000 };
-        ShmActor control;
+        ShmActor *control;
 
         if (!has_leases(pool))
                 return true;
@@ -140,17 +140,17 @@ static bool end_leases(struct tslab *pool) {
                 nanosleep(&slice, NULL);
         }
         (void) shm_epoch_end_leases(&pool->arena, pool->local->client);
-        (void) control_run_all(&control);
+        (void) control_run_all(control);
         control_end(pool);
         return true;
 }
 
 static bool run_left(struct tslab *pool) {
-        ShmActor control;
+        ShmActor *control;
 
         if (control_begin(pool, true, &control) < 0)
                 return false;
-        (void) control_run_all(&control);
+        (void) control_run_all(control);
         control_end(pool);
         return true;
 }
@@ -185,7 +185,7 @@ static void private_leave(struct tslab *pool) {
                 shm_client_leave(&pool->arena, pool->local->client);
 }
 
-static int epoch_call_begin(struct tslab *pool, ShmActor *ret_control) {
+static int epoch_call_begin(struct tslab *pool, ShmActor **ret_control) {
         int r;
 
         r = pool_attach(pool);
@@ -215,7 +215,7 @@ static int advance_here(ShmActor *control, uint32_t *ret_epoch) {
 }
 
 static int private_advance(struct tslab *pool, uint32_t expected, uint32_t *ret_epoch) {
-        ShmActor control;
+        ShmActor *control;
         int r;
 
         r = epoch_call_begin(pool, &control);
@@ -223,7 +223,7 @@ static int private_advance(struct tslab *pool, uint32_t expected, uint32_t *ret_
                 return r;
         *ret_epoch = shm_epoch_current(&pool->arena);
         if (expected == 0 || expected == *ret_epoch) {
-                r = advance_here(&control, ret_epoch);
+                r = advance_here(control, ret_epoch);
                 r = r ? r : 1;
         }
         control_end(pool);
@@ -231,16 +231,16 @@ static int private_advance(struct tslab *pool, uint32_t expected, uint32_t *ret_
 }
 
 static int private_reserve(struct tslab *pool, const char *label, bool lease, uint32_t *ret_epoch) {
-        ShmActor control;
+        ShmActor *control;
         uint32_t spare;
         int r;
 
         r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
-        r = find_id(&control, shm_epoch_spare, &spare);
+        r = find_id(control, shm_epoch_spare, &spare);
         if (r == 0)
-                r = control_close(&control, spare, 0, false);
+                r = control_close(control, spare, 0, false);
         if (r == 0)
                 r = lease ? shm_epoch_lease(&pool->arena, spare, label, pool->local->client, ret_epoch)
                           : shm_epoch_reserve(&pool->arena, spare, label, ret_epoch);
@@ -249,7 +249,7 @@ static int private_reserve(struct tslab *pool, const char *label, bool lease, ui
 }
 
 static int private_label(struct tslab *pool, uint32_t epoch, const char *label) {
-        ShmActor control;
+        ShmActor *control;
         int r;
 
         r = epoch_call_begin(pool, &control);
@@ -261,13 +261,13 @@ static int private_label(struct tslab *pool, uint32_t epoch, const char *label) 
 }
 
 static int private_close(struct tslab *pool, uint32_t epoch, uint32_t flags) {
-        ShmActor control;
+        ShmActor *control;
         int r;
 
         r = epoch_call_begin(pool, &control);
         if (r)
                 return r;
-        r = control_close(&control, epoch, flags, true);
+        r = control_close(control, epoch, flags, true);
         control_end(pool);
         return r;
 }
@@ -288,7 +288,7 @@ static void take_options(ShmMapOptions *ret, const struct tslab_map_options *o, 
 static int private_set_map(struct tslab *pool, ShmTrie *trie, const struct tslab_map_options *o,
                            uint32_t set) {
         ShmMapOptions options;
-        ShmActor control;
+        ShmActor *control;
         int r;
 
         r = control_begin(pool, true, &control);
@@ -302,14 +302,14 @@ static int private_set_map(struct tslab *pool, ShmTrie *trie, const struct tslab
 }
 
 static void private_sweep_maps(struct tslab *pool) {
-        ShmActor control;
+        ShmActor *control;
 
         if (pool_attach(pool) == 0 && control_begin(pool, true, &control) == 0)
                 control_end_all(pool);
 }
 
 static int private_reap(struct tslab *pool) {
-        ShmActor control;
+        ShmActor *control;
         uint32_t n_dead;
         int r;
 
@@ -320,7 +320,7 @@ static int private_reap(struct tslab *pool) {
                 return r;
         n_dead = shm_reap_gone(&pool->arena, pool->local->client);
         /* Also if nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
-        r = control_run_all(&control);
+        r = control_run_all(control);
         if (r == 0 && n_dead > 0) {
                 /* Dead threads may have left n_free wrong: the pool would retain too much, or too little. */
                 pool->local->recount = !shm_free_recount(&pool->arena);

@@ -1,5 +1,7 @@
-/* Calls that make memory for a private pool: on a small stack, and beside a request to cancel their thread. */
+/* Calls that make memory for a private pool, or do its control work: on a small stack, as a signal handler may have, and
+ * beside a request to cancel their thread. */
 #include <tslab.h>
+#include <tslab_map.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,6 +11,8 @@
 #include "tests/util/test.h"
 
 #define STACK_SIZE 16384
+#define DRAINED 3000 /* objects in an epoch that is closed: some slabs */
+#define PUTS 20000 /* of entries that expire at once */
 #define OBJECTS 10000 /* more memory than a thread may commit by one look at the limits of cgroups */
 
 static struct tslab *pool;
@@ -35,13 +39,54 @@ static int fill(void) {
         return r;
 }
 
+/* Slabs drain, and go back. */
+static int drain(void) {
+        static tslab_handle handles[DRAINED];
+        uint32_t epoch;
+        int r = tslab_epoch_reserve(pool, "drains", &epoch);
+
+        for (int i = 0; i < DRAINED && r == 0; i++)
+                r = tslab_alloc(pool, 64, epoch, &handles[i], NULL);
+        r = r ?: tslab_epoch_close(pool, epoch, 0);
+        for (int i = 0; i < DRAINED && r == 0; i++)
+                r = tslab_free(pool, handles[i]);
+        return r;
+}
+
+static int control(void) {
+        uint32_t epoch;
+
+        return tslab_epoch_advance(pool, &epoch) ?: tslab_epoch_close(pool, epoch, TSLAB_CLOSE_REVOKE)
+                       ?: tslab_reap(pool) ?: tslab_drain(pool);
+}
+
+static struct tslab_map *map;
+
+/* The pool is full of entries that expired, again and again. */
+static int expire(void) {
+        const struct tslab_map_put_options options = { .size = sizeof(options),
+                                                       .epoch = TSLAB_EPOCH_CURRENT,
+                                                       .ttl_ms = 1 };
+        static const uint8_t value[9000];
+        int r = 0;
+
+        for (int i = 0; i < PUTS && r == 0; i++)
+                r = tslab_map_put_with(map, &i, sizeof(i), value, sizeof(value), &options);
+        return r;
+}
+
+static int remove_map(void) {
+        return tslab_map_remove(pool, "map");
+}
+
+static int (*handler_call)(void);
 static volatile int handler_result;
 
 static void on_signal(int signal) {
-        handler_result = fill();
+        handler_result = handler_call();
 }
 
-static void test_commit_in_handler(void **state) {
+static void run_in_handler(int (*call)(void)) {
         const size_t page = (size_t) sysconf(_SC_PAGESIZE);
         struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, old;
         uint8_t *stack =
@@ -52,12 +97,29 @@ static void test_commit_in_handler(void **state) {
         assert_int_equal(mprotect(stack, page, PROT_NONE), 0);
         assert_int_equal(sigaltstack(&small, &before), 0);
         assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
+        handler_call = call;
         handler_result = 1;
         assert_int_equal(raise(SIGUSR1), 0);
         assert_int_equal(handler_result, 0);
         assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
         assert_int_equal(sigaltstack(&before, NULL), 0);
         assert_int_equal(munmap(stack, page + STACK_SIZE), 0);
+}
+
+static void test_commit_in_handler(void **state) {
+        run_in_handler(fill);
+}
+
+static void test_control_in_handler(void **state) {
+        run_in_handler(drain);
+        run_in_handler(control);
+}
+
+static void test_expiry_in_handler(void **state) {
+        assert_int_equal(tslab_map_open(&map, pool, "map", NULL), 0);
+        run_in_handler(expire);
+        run_in_handler(remove_map);
+        tslab_map_close(map);
 }
 
 static void *fill_cancelled(void *ret) {
@@ -80,6 +142,8 @@ static void test_commit_cancelled(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_commit_in_handler, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_control_in_handler, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_expiry_in_handler, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_commit_cancelled, setup, teardown),
         };
 

@@ -40,7 +40,6 @@ static bool case_owner_is_gone(const ShmArena *arena, uint64_t word, uint32_t cl
 
 static struct tslab pools[N_PROCESSES];
 static PoolLocal locals[N_PROCESSES];
-static ShmActor controls[N_PROCESSES];
 
 /* Each look at the clock takes as long as a slice. */
 static uint64_t case_now_usec(void) {
@@ -64,7 +63,6 @@ static ShmMapSweeps *place(void) {
 static void make_process(unsigned i) {
         pools[i] = (struct tslab){ .serial = 1, .number = 1, .arena = world_arena, .local = &locals[i] };
         locals[i] = (PoolLocal){ .client = i };
-        controls[i] = (ShmActor){};
 }
 
 static void init(uint32_t epoch_c) {
@@ -96,7 +94,7 @@ static void ready(void) {
         for (unsigned i = 0; i < N_PROCESSES; i++)
                 make_process(i);
         for (unsigned i = 0; i < 2; i++) {
-                model_own(1 + i, &controls[i], WORLD_ACTOR_SIZE);
+                model_own(1 + i, &locals[i].control, WORLD_ACTOR_SIZE);
                 model_own(1 + i, &locals[i].busy_owner, 2 * sizeof(locals[i].busy_owner));
                 model_own(1 + i, &locals[i].sweeps_before,
                           sizeof(locals[i].sweeps_before) + sizeof(locals[i].recount));
@@ -133,19 +131,20 @@ static void pre_later(void) {
 /* One slice at a time, until all is swept that was asked for. It is left to another process that has the lock. */
 static void sweep(unsigned actor, uint64_t asks, unsigned n_max) {
         struct tslab *pool = &pools[actor - 1];
+        ShmActor *control;
         bool done = false;
         uint32_t miscounts;
         uint64_t asked;
 
         for (unsigned n = 0; n < n_max && !done; n++) {
-                if (control_begin(pool, true, &controls[actor - 1]) < 0)
+                if (control_begin(pool, true, &control) < 0)
                         return;
                 place()->asked += n == 0 ? asks : 0;
                 if (n == 0) {
                         asked = place()->asked;
                         miscounts = shm_map_miscounts(&world_arena);
                 }
-                (void) control_sweep(&controls[actor - 1]);
+                (void) control_sweep(control);
                 done = shm_map_sweeps_ended(place(), asked, miscounts);
                 control_unlock(pool, false);
         }
@@ -160,8 +159,9 @@ static void t1_sweep(void) {
 
 static void look(unsigned actor, uint64_t ms) {
         struct tslab *pool = &pools[actor - 1];
+        ShmActor *control;
 
-        if (control_begin(pool, true, &controls[actor - 1]) < 0)
+        if (control_begin(pool, true, &control) < 0)
                 return;
         shm_map_count_again(&world_arena, ms);
         control_unlock(pool, false);
@@ -189,8 +189,9 @@ static void t2_revoke_c(void) {
 /* Repair finds a thread that died in a change of the map. */
 static void t2_miscounted(void) {
         struct tslab *pool = &pools[1];
+        ShmActor *control;
 
-        if (control_begin(pool, true, &controls[1]) < 0)
+        if (control_begin(pool, true, &control) < 0)
                 return;
         shm_map_miscounted(&world_arena, world_actor(0)->record);
         control_unlock(pool, false);
@@ -260,7 +261,7 @@ static void sweep_last(ShmActor *control) {
 /* The last process ends what the others left, and sweeps all maps `asks` times. */
 static void take_over(unsigned dead, unsigned asks) {
         struct tslab *pool = &pools[N_PROCESSES - 1];
-        ShmActor *control = &controls[N_PROCESSES - 1];
+        ShmActor *control;
 
         if (shm_owner_state(world_arena.header->control_owner.value) != SHM_OWNER_FREE && !(dead & 6))
                 model_fail("the lock is not free");
@@ -268,7 +269,7 @@ static void take_over(unsigned dead, unsigned asks) {
                 if (dead >> i & 1)
                         (void) shm_record_mark_dead(&world_arena, world_actor(i)->id);
         case_dead = dead;
-        map_must(control_begin(pool, true, control));
+        map_must(control_begin(pool, true, &control));
         case_dead = 0;
         map_must(control_run_all(control));
         place()->asked += asks;
@@ -344,7 +345,7 @@ static void post_counted(unsigned dead) {
                 now_usec += UINT64_C(10000000);
                 miscounts = shm_map_miscounts(&world_arena);
                 shm_map_count_again(&world_arena, now_usec / 1000);
-                sweep_last(&controls[N_PROCESSES - 1]);
+                sweep_last(&locals[N_PROCESSES - 1].control);
         }
         if (shm_map_miscounts(&world_arena) != miscounts)
                 model_fail("a map that was counted exactly is counted again");

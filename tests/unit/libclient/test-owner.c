@@ -136,7 +136,7 @@ typedef struct Child {
 } Child;
 
 static void *control(void *userdata) {
-        ShmActor control;
+        ShmActor *control;
 
         if (control_begin(userdata, true, &control) != 0)
                 return NULL;

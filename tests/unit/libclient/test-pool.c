@@ -346,7 +346,7 @@ static void test_call_closed(void **state) {
 
 static void test_control_over_fork(void **state) {
         struct tslab *pool = *state;
-        ShmActor control;
+        ShmActor *control;
 
         assert_int_equal(control_begin(pool, true, &control), 0);
         assert_int_equal(test_child_run(TEST_CLONE, advance, pool), 0);
@@ -386,15 +386,15 @@ static void claim_end(Claim *c) {
 static void test_reap_kept(void **state) {
         struct tslab *pool = *state;
         ShmRepairCounts counts;
-        ShmActor control;
+        ShmActor *control;
         ShmCheck check;
         Claim c;
 
         claim_begin(&c, pool);
         assert_int_equal(control_begin(pool, true, &control), 0);
         c.owner.record->attention |= SHM_ATTENTION_FREEZE;
-        shm_actor_intend(&control, shm_intent_other(SHM_INTENT_FLUSH, c.owner.id, 0 << 9 | c.cache->count));
-        maintain_repair_control(&control, &counts);
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_FLUSH, c.owner.id, 0 << 9 | c.cache->count));
+        maintain_repair_control(control, &counts);
         control_end(pool);
         assert_int_equal(counts.in_flight, 1);
         assert_int_equal(tslab_reap(pool), 0);
@@ -558,11 +558,11 @@ static void test_close_beside_control(void **state) {
 
 static int die_in_control(void *userdata) {
         struct tslab *pool = userdata;
-        ShmActor control;
+        ShmActor *control;
 
         CHECK(pool_attach(pool) == 0);
         CHECK(control_begin(pool, true, &control) == 0);
-        shm_actor_intend(&control, shm_intent_other(SHM_INTENT_SLAB, 0, 0));
+        shm_actor_intend(control, shm_intent_other(SHM_INTENT_SLAB, 0, 0));
         kill(getpid(), SIGKILL);
         return 0;
 }
@@ -588,7 +588,7 @@ static int reap_without_memory(struct tslab *pool) {
 /* Nobody begins control work while record 0 holds the intent of a dead process. */
 static void test_reap_without_memory(void **state) {
         struct tslab *pool = *state;
-        ShmActor control;
+        ShmActor *control;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
         skip(); /* their own malloc() ends the process */
@@ -612,7 +612,7 @@ typedef struct Holder {
 /* Is at control work for a while. */
 static void *hold_control(void *userdata) {
         Holder *holder = userdata;
-        ShmActor control;
+        ShmActor *control;
 
         holder->result = control_begin(holder->pool, true, &control);
         (void) pthread_barrier_wait(&holder->barrier);
