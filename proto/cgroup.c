@@ -17,6 +17,7 @@
 typedef struct Look {
         char dir[PATH_MAX], path[PATH_MAX];
         char cgroups[8192], text[8192];
+        int shortage; /* a file could not be read for want of descriptors or memory: it may name a limit; or 0 */
 } Look;
 
 typedef struct Hierarchy {
@@ -45,13 +46,22 @@ static int read_file(const char *path, char *buffer, size_t size) {
         return 0;
 }
 
+/* Other errors mean that there is no such file for this process. */
+static int read_looked_for(Look *look, char *buffer, size_t size) {
+        int r = read_file(look->path, buffer, size);
+
+        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+                look->shortage = r;
+        return r;
+}
+
 static int read_number(Look *look, const char *file, uint64_t *ret) {
         char text[32], *end;
         unsigned long long number;
 
         if ((size_t) snprintf(look->path, sizeof(look->path), "%s/%s", look->dir, file) >=
                     sizeof(look->path) ||
-            read_file(look->path, text, sizeof(text)) < 0)
+            read_looked_for(look, text, sizeof(text)) < 0)
                 return -ENOENT;
         errno = 0;
         number = strtoull(text, &end, 10); /* "max" is no number: there is no limit */
@@ -165,25 +175,28 @@ static void look_at_all(Look *look, CgroupRoom *ret, const char *root, bool whol
 
         if ((size_t) snprintf(look->path, sizeof(look->path), "%s/proc/self/cgroup", root) >=
                     sizeof(look->path) ||
-            read_file(look->path, look->cgroups, sizeof(look->cgroups)) < 0)
+            read_looked_for(look, look->cgroups, sizeof(look->cgroups)) < 0)
                 return;
         for (char *line = strtok_r(look->cgroups, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
                 look_by_line(look, ret, root, line, whole);
 }
 
-/* With `whole`, as if nothing were used. Without address space there is no room. */
-static void find_least_room(CgroupRoom *ret, const char *root, bool whole) {
+/* With `whole`, as if nothing were used. */
+static int find_least_room(CgroupRoom *ret, const char *root, bool whole) {
         Look *look = mmap(NULL, sizeof(*look), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        int r;
 
-        *ret = (CgroupRoom){ .limit = look == MAP_FAILED ? 0 : INT64_MAX };
         if (look == MAP_FAILED)
-                return;
+                return -ENOMEM;
+        *ret = (CgroupRoom){ .limit = INT64_MAX };
         look_at_all(look, ret, root, whole);
+        r = look->shortage;
         munmap(look, sizeof(*look));
+        return r;
 }
 
-void cgroup_find_room(CgroupRoom *ret, const char *root) {
-        find_least_room(ret, root, false);
+int cgroup_find_room(CgroupRoom *ret, const char *root) {
+        return find_least_room(ret, root, false);
 }
 
 int64_t cgroup_room_left(const CgroupRoom *room) {
@@ -196,16 +209,16 @@ int64_t cgroup_room_left(const CgroupRoom *room) {
 
 int64_t cgroup_headroom(const char *root) {
         CgroupRoom room;
+        int r = cgroup_find_room(&room, root);
 
-        cgroup_find_room(&room, root);
-        return cgroup_room_left(&room);
+        return r ? r : cgroup_room_left(&room);
 }
 
 int64_t cgroup_limit(const char *root) {
         CgroupRoom room;
+        int r = find_least_room(&room, root, true);
 
-        find_least_room(&room, root, true);
-        return room.limit;
+        return r ? r : room.limit;
 }
 
 /* The slice of the pool also counts the stalls of clients, if they are put into the slice. */

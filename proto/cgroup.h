@@ -21,13 +21,16 @@ typedef struct CgroupRoom {
                 [CGROUP_PATH_SIZE]; /* from the mount point on, "/" for the cgroup there; cut if it is too long */
 } CgroupRoom;
 
-/* `root` stands before /proc/self/cgroup and /sys/fs/cgroup. It is "" except in tests. */
-void cgroup_find_room(CgroupRoom *ret, const char *root);
+/*
+ * `root` stands before /proc/self/cgroup and /sys/fs/cgroup. It is "" except in tests. -EMFILE, -ENFILE, -ENOMEM: not
+ * all could be read, so there may be less room, or a limit where none was found.
+ */
+int cgroup_find_room(CgroupRoom *ret, const char *root);
 /* limit - used, less the margin: 0 or more. INT64_MAX: there is no limit. */
 int64_t cgroup_room_left(const CgroupRoom *room);
-/* As cgroup_room_left() for the cgroup that leaves the least. */
+/* As cgroup_room_left() for the cgroup that leaves the least; or the errors of cgroup_find_room(). */
 int64_t cgroup_headroom(const char *root);
-/* The smallest limit, as if nothing were used. */
+/* The smallest limit, as if nothing were used; or the errors of cgroup_find_room(). */
 int64_t cgroup_limit(const char *root);
 
 /*

@@ -108,8 +108,7 @@ static void fill_pool(Tslab__StatsReply *reply, const Pool *pool, const ShmStats
 static void fill_limit(Tslab__StatsReply *reply, StatsParts *parts) {
         const CgroupRoom *room = &parts->room;
 
-        cgroup_find_room(&parts->room, "");
-        if (room->limit == INT64_MAX)
+        if (cgroup_find_room(&parts->room, "") < 0 || room->limit == INT64_MAX)
                 return;
         reply->limit_cgroup = parts->room.path;
         reply->limit_bytes = (uint64_t) room->limit;

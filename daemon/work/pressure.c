@@ -190,7 +190,7 @@ void pressure_compare_limit(const Pool *pool) {
         uint64_t size = (uint64_t) pool->arena.n_slabs * SHM_SLAB_SIZE;
         int64_t limit = cgroup_limit("");
 
-        if (limit == INT64_MAX || (uint64_t) limit >= size + CGROUP_MARGIN_SIZE)
+        if (limit < 0 || limit == INT64_MAX || (uint64_t) limit >= size + CGROUP_MARGIN_SIZE)
                 return;
         log_fields(
                 LOG_WARNING, (LogFields){ .message = MESSAGE_LIMIT },

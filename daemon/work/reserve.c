@@ -87,13 +87,19 @@ static void publish_low(const Reserve *reserve) {
         shm_store_rlx(&reserve->pool->arena.header->reserve_low.value, low_mark(reserve));
 }
 
-/* Returns the allowance in slabs; INT64_MAX: no limit. */
+/*
+ * Returns the allowance in slabs; INT64_MAX: no limit. Where it cannot be found for want of descriptors, the one that
+ * is left of the last look stays.
+ */
 static int64_t publish_allowance(const Reserve *reserve) {
+        uint64_t *allowance = &reserve->pool->arena.header->commit_allowance.value;
         int64_t headroom = cgroup_headroom("");
 
-        if (headroom != INT64_MAX)
+        if (headroom < 0)
+                headroom = (int64_t) shm_hint_load(allowance) < 0 ? 0 : (int64_t) shm_hint_load(allowance);
+        else if (headroom != INT64_MAX)
                 headroom /= (int64_t) SHM_SLAB_COST;
-        shm_hint_store(&reserve->pool->arena.header->commit_allowance.value, (uint64_t) headroom);
+        shm_hint_store(allowance, (uint64_t) headroom);
         return headroom;
 }
 

@@ -163,7 +163,8 @@ static uint32_t n_over_limit(void) {
         CgroupRoom room;
         int64_t left;
 
-        cgroup_find_room(&room, "");
+        if (cgroup_find_room(&room, "") < 0)
+                return 0;
         left = room.limit - room.used;
         return left < CGROUP_MARGIN_SIZE / 2 ? (uint32_t) ((CGROUP_MARGIN_SIZE - left) / SHM_SLAB_SIZE) : 0;
 }

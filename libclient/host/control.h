@@ -6,8 +6,8 @@
 
 /*
  * Begins: *ret_control acts with record 0 until the end, and work that the last owner left undone is done. This process
- * has attached. `wait`: also waits for threads of this process, and for threads in the middle of a call. -EBUSY: others do
- * control work; -ENOMEM.
+ * has attached. `wait`: also waits for threads of this process, and for threads in the middle of a call. -EBUSY: others
+ * do control work; -ENOMEM.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor **ret_control);
 /* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. -ENOMEM. */

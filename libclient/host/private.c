@@ -45,16 +45,24 @@
 #define LEAVE_WAIT_USEC 200000
 #define LEAVE_SLICE_USEC 200
 
-/* The look opens files, which are cancellation points, but the thread is inside an operation. */
+/*
+ * In slabs. The look opens files, which are cancellation points, but the thread is inside an operation. A program that
+ * has no descriptor left for it gets no memory, unless there was no limit when it had one.
+ */
 static int64_t look_at_limits(void) {
+        static uint32_t unlimited;
         int cancel_state, saved = errno;
         int64_t left;
 
         (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-        left = cgroup_headroom("") / (int64_t) SHM_SLAB_COST;
+        left = cgroup_headroom("");
         (void) pthread_setcancelstate(cancel_state, NULL);
         errno = saved;
-        return left;
+        if (left >= 0)
+                shm_hint_store(&unlimited, left == INT64_MAX);
+        else
+                left = shm_hint_load(&unlimited) ? INT64_MAX : 0;
+        return left / (int64_t) SHM_SLAB_COST;
 }
 
 /*

@@ -1,5 +1,7 @@
-/* Calls that make memory for a private pool, or do its control work: on a small stack, as a signal handler may have, and
- * beside a request to cancel their thread. */
+/*
+ * Calls that make memory for a private pool, or do its control work: on a small stack, as a signal handler may have,
+ * and beside a request to cancel their thread.
+ */
 #include <tslab.h>
 #include <tslab_map.h>
 
@@ -12,7 +14,7 @@
 
 #define STACK_SIZE 16384
 #define DRAINED 3000 /* objects in an epoch that is closed: some slabs */
-#define PUTS 20000 /* of entries that expire at once */
+#define PUTS 20000 /* entries that expire at once */
 #define OBJECTS 10000 /* more memory than a thread may commit by one look at the limits of cgroups */
 
 static struct tslab *pool;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,25 @@ static void test_cgroup_headroom_none(void **state) {
         assert_true(cgroup_headroom(root) == INT64_MAX);
         put_v2("/sys/fs/cgroup", "/a/b", "max\n", 5 * MIB);
         assert_true(cgroup_headroom(root) == INT64_MAX);
+}
+
+/* Without a descriptor nobody can tell, and that is not the same as no limit. */
+static void test_cgroup_headroom_without_descriptors(void **state) {
+        struct rlimit old, none;
+        CgroupRoom room = { .limit = 1 };
+
+        put("/proc/self/cgroup", "0::/a\n");
+        put_v2("/sys/fs/cgroup", "/a", "67108864\n", 5 * MIB);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+        none = (struct rlimit){ .rlim_max = old.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        assert_int_equal(cgroup_headroom(root), -EMFILE);
+        assert_int_equal(cgroup_limit(root), -EMFILE);
+        assert_int_equal(cgroup_find_room(&room, root), -EMFILE);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+        assert_int_equal(cgroup_headroom(root), 51 * MIB);
+        assert_int_equal(cgroup_find_room(&room, root), 0);
+        assert_int_equal(room.limit, 64 * MIB);
 }
 
 /* The tightest is neither the first nor the last of the ancestors. */
@@ -205,11 +225,17 @@ static void test_cgroup_pressure_path(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_cgroup_headroom_none),     TEST(test_cgroup_headroom_v2),
-                TEST(test_cgroup_find_room),         TEST(test_cgroup_headroom_used_up),
-                TEST(test_cgroup_headroom_v1),       TEST(test_cgroup_headroom_hybrid),
-                TEST(test_cgroup_headroom_nonsense), TEST(test_cgroup_limit),
-                TEST(test_cgroup_pressure_path),     TEST(test_cgroup_headroom_cache),
+                TEST(test_cgroup_headroom_none),
+                TEST(test_cgroup_headroom_v2),
+                TEST(test_cgroup_find_room),
+                TEST(test_cgroup_headroom_used_up),
+                TEST(test_cgroup_headroom_v1),
+                TEST(test_cgroup_headroom_hybrid),
+                TEST(test_cgroup_headroom_nonsense),
+                TEST(test_cgroup_limit),
+                TEST(test_cgroup_pressure_path),
+                TEST(test_cgroup_headroom_cache),
+                TEST(test_cgroup_headroom_without_descriptors),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
