@@ -1,4 +1,4 @@
-"""The suites of dogpile.cache, cachelib and Flask-Session, on a pool, and test-frameworks.py with the newest packages.
+"""The suites of dogpile.cache, cachelib, aiocache and Flask-Session, on a pool, and test-frameworks.py with the newest packages.
 
     test-suites.py TSLABD TSLABCTL [unittest arguments]
 
@@ -211,6 +211,24 @@ def test_all():
         assert [client.get('/').text for _ in range(2)] == ['ann', 'ann']
 '''
 
+# In place of the cache in memory, and as the one that the tests of all caches run with.
+AIOCACHE = '''
+
+import tslab.aiocache
+
+
+@pytest.fixture
+async def memory_cache():
+    async with tslab.aiocache.Cache(namespace='test') as cache:
+        yield cache
+        await cache.clear()
+
+
+@pytest.fixture
+def cache(memory_cache):
+    return memory_cache
+'''
+
 # Its version 0.5 keeps sessions in cachelib's FileSystemCache. Later sources have no suite.
 FLASK_SESSION = '''
 import cachelib.file
@@ -261,6 +279,14 @@ class Suites(unittest.TestCase):
     def test_cachelib(self):
         self.get('cachelib', 'pytest-xprocess')
         self.pytest(self.get_source('cachelib') / 'tests', 'test_tslab.py', CACHELIB, 'test_tslab.py', n_tests=r'\d+')
+
+    def test_aiocache(self):
+        """Not those of other caches, and of an object that comes back as the very same one."""
+        self.get('aiocache', 'pytest-asyncio', 'pytest-mock', 'marshmallow')
+        source, conftest = self.get_source('aiocache'), 'tests/acceptance/conftest.py'
+        program = (source / conftest).read_text(encoding='ascii') + AIOCACHE
+        self.pytest(source, conftest, program, '-o', 'addopts=', '-o', 'asyncio_mode=auto', '-o', 'filterwarnings=',
+                    'tests/acceptance', '-k', 'not Redis and not Memcached and not NullSerializer and not test_raw', n_tests=r'\d+')
 
     def test_frameworks(self):
         self.get('limits', 'Flask-Limiter', 'slowapi', 'Flask-Caching', 'celery', 'aiocache', 'django', 'fastapi', 'httpx')
