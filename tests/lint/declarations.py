@@ -17,7 +17,7 @@ TABLES = ('bench/near/near.h', 'bench/web/web.h', 'daemon/ctl/verb/verb.h', 'dae
 
 PARTS = {
     'bench/allocators/boost.h': 'boost-pool.cpp boost-rbtree.cpp',
-    'daemon/ctl/leaks/leaks.h': 'text.c json.c',
+    'daemon/ctl/leaks/leaks.h': 'leaks-text.c leaks-json.c',
     'daemon/peer/session.h': 'call.c',
     'shm/map/entry/map.h': 'put.c map-scan.c',
     'shm/map/trie/trie.h': 'trie-walk.c trie-change.c trie-scan.c',

@@ -7,7 +7,7 @@
 #include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/slabs/data.h"
 #include "daemon/ctl/slabs/svg.h"
-#include "daemon/ctl/slabs/text.h"
+#include "daemon/ctl/slabs/slabs-text.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
 #include "daemon/ctl/verb/verb.h"

@@ -11,7 +11,7 @@
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/base/terminal.h"
 #include "daemon/ctl/output/output.h"
-#include "daemon/ctl/top/json.h"
+#include "daemon/ctl/top/top-json.h"
 #include "daemon/ctl/top/screen.h"
 #include "daemon/ctl/verb/verb.h"
 #include "proto/deadline.h"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "daemon/ctl/base/format.h"
-#include "daemon/ctl/slabs/text.h"
+#include "daemon/ctl/slabs/slabs-text.h"
 
 #define LEGEND_ROWS 9U /* title, empty lines, kinds, prompt */
 #define N_FILLS 8

@@ -2,7 +2,7 @@
 #include "daemon/ctl/base/numbers.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
-#include "daemon/ctl/top/json.h"
+#include "daemon/ctl/top/top-json.h"
 
 static json_object *rates_to_json(const TopSample *before, const TopSample *now) {
         const Tslab__Counters *a = before->reply ? top_stats(before)->counters : NULL;
