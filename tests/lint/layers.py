@@ -40,7 +40,7 @@ def what_is_wrong(layer, folder, quote, path):
             return f'{layer} may not use libclient, whose header <{path}> is'
         return None
     # The tools of a language build the folder of its binding alone, where the root is not known.
-    if layer == 'bindings' and '/' not in path:
+    if layer == 'bindings' and first not in ALL:
         return None
     if public and first not in ALL - {'libclient'}:
         return f'"{path}" is public: include <{os.path.basename(path)}>'
@@ -83,6 +83,7 @@ CASES = [
     ('tests', include('tests/unit/a.c', '"tests/util/b.h"'), [], None),
     ('tests of a library', include('slab-alloc/tests/a.c', '"tests/util/b.h"'), [], None),
     ('a binding', include('bindings/php/a.c', '"b.h"'), [], None),
+    ('a room of a binding', include('bindings/php/a.c', '"session/b.h"'), [], None),
     ('a binding, below the library', include('bindings/php/a.c', '"shm/b.h"'), [], 'bindings may not include'),
     ('bench', include('bench/a.c', '"daemon/b.h"'), [], None),
     ('an example inside', include('examples/a.c', '"libclient/b.h"'), [], 'examples may not include'),
