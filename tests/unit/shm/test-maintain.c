@@ -87,7 +87,8 @@ static void map_fill(TestArena *t, uint64_t n, uint64_t n_kept, ShmTrie *ret) {
         uint64_t root;
 
         assert_int_equal(shm_trie_create(&t->actor, other, &root), 0);
-        t->arena.header->roots[0].hash = t->arena.header->roots[1].hash = UINT64_MAX << 8; /* 0 is free again */
+        t->arena.header->roots[0].hash = t->arena.header->roots[1].hash = UINT64_MAX
+                                                                          << 8; /* 0 is free again */
         t->arena.header->roots[1].handle = root;
         assert_int_equal(shm_object_publish(&t->actor, root), 0);
         assert_int_equal(shm_trie_open(ret, &t->arena, root), 0);
