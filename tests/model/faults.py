@@ -417,6 +417,8 @@ FAULTS = [
      'if (close->n_pending == 0 && close->revoke.kept == 0)'),
     ('batch: attention not compared', 'batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
+    ('batch: attention not compared, as a lease ends', 'lease/batch', 'shm/cache/batch.c',
+     'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
     ('batch: words name the slots in the order of the cache', 'map-chain/put-get-cached', 'shm/cache/batch.c',
      '''                batch_sort(bits, n);
                 batch_name(actor, bits, fill, n);

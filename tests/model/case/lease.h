@@ -3,11 +3,15 @@
  * the client's entry still DEAD, and begins anew. At the end the epoch is closed, nobody owns it, and no object of it
  * is left.
  */
+#include <errno.h>
+
+#include "shm/cache/batch.h"
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/control.h"
 
 #define CLIENT 7
 #define LEASED 1
+#define N_BATCH 2
 
 static uint32_t leased; /* the number of the era */
 
@@ -57,6 +61,18 @@ static void t_alloc_free(void) {
 
 static void t_alloc_1(void) {
         world_alloc(1, WORLD_SIZE_2, leased);
+}
+
+static void t_batch_alloc(void) {
+        uint64_t handles[N_BATCH] = {};
+        size_t done;
+
+        world.n_allocs[0] = N_BATCH;
+        for (unsigned i = 0; i < N_BATCH; i++)
+                world_begin_alloc(0, i);
+        done = shm_batch_alloc(world_actor(0), WORLD_SIZE_2, leased, handles, N_BATCH);
+        for (unsigned i = 0; i < N_BATCH; i++)
+                world_end_alloc(0, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
 }
 
 /* A thread died in an operation, in front of each access in turn. Its record is DEAD, and not yet repaired. */
@@ -116,6 +132,8 @@ static const ModelCase model_cases[] = {
         { .name = "alloc", .pre = pre, .actors = { t_alloc, t_nothing, t_end }, .post = post, .deaths = 2,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "alloc-free", .pre = pre, .actors = { t_alloc_free, t_nothing, t_end }, .post = post, .deaths = 1,
+          .preemptions = 2, .full_preemptions = 3 },
+        { .name = "batch", .pre = pre, .actors = { t_batch_alloc, t_alloc_1, t_end }, .post = post, .deaths = 1,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "again", .pre = pre_died, .actors = { t_alloc, t_nothing, t_end_again }, .post = post, .deaths = 1,
           .variants = true, .preemptions = 1, .full_preemptions = 2 },
