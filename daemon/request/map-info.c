@@ -21,7 +21,7 @@ ShmMapSet map_info_set(const ShmArena *arena) {
 
         if (shm_root_get(arena, SHM_MAPS_ROOT, &handle) != 0)
                 return set;
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+        for (uint32_t i = 0; shm_root_was_used(arena, i); i++)
                 if (shm_root_at(arena, i, name, &handle) == 0 &&
                     !strncmp(name, ROOT_PREFIX, strlen(ROOT_PREFIX)))
                         shm_map_set_add(&set, i);

@@ -8,6 +8,7 @@
 #include "daemon/request/map-info.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
+#include "shm/arena/root.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/map/state/options.h"
 
@@ -126,7 +127,7 @@ static void measure_next_map(MapSizer *sizer) {
                 return;
         add_map(&sizer->infos, sizer->requests->pool, sizer->root, &walk->size);
         walk->size = (ShmTrieSize){};
-        walk->done = ++sizer->root == SHM_ROOTS_MAX;
+        walk->done = !shm_root_was_used(&sizer->requests->pool->arena, ++sizer->root);
 }
 
 static uint64_t on_all_slice(void *userdata, uint64_t now) {
@@ -205,7 +206,7 @@ MapSizer *map_sizer_free(MapSizer *sizer) {
 static bool find_map(ShmArena *arena, const char *wanted, uint32_t *ret_root, ShmTrie *ret_trie) {
         char name[PROTO_MAP_NAME_MAX + 1];
 
-        for (*ret_root = 0; *ret_root < SHM_ROOTS_MAX; ++*ret_root)
+        for (*ret_root = 0; shm_root_was_used(arena, *ret_root); ++*ret_root)
                 if (map_info_open(arena, *ret_root, name, ret_trie) && !strcmp(name, wanted))
                         return true;
         return false;

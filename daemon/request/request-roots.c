@@ -7,7 +7,7 @@ static size_t fill_roots(const ShmArena *arena, Tslab__RootInfo *infos, Tslab__R
                          char (*names)[SHM_ROOT_NAME_SIZE]) {
         size_t n = 0;
 
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+        for (uint32_t i = 0; shm_root_was_used(arena, i); i++) {
                 char name[SHM_ROOT_NAME_SIZE];
                 uint64_t handle;
                 size_t size;

@@ -26,6 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shm/arena/root.h"
+
 #define SLEEPERS UINT32_C(1)
 
 uint32_t *shm_wait_word(const ShmTrie *trie, uint64_t hash) {
@@ -93,7 +95,7 @@ void shm_wait_wake_map(const ShmTrie *trie) {
 
 void shm_wait_wake_all(ShmArena *arena) {
         shm_fence_sc(); /* ORDER: sc, pairs with shm_wait_begin(); the process is known to be no more. */
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++) {
+        for (uint32_t i = 0; shm_root_was_used(arena, i); i++) {
                 /* Only states of maps have pages. ORDER: rlx; a thread waits for a map that has long been there. */
                 if (shm_load_rlx(&arena->header->roots[i].handle) == 0)
                         continue;
