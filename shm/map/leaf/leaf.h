@@ -154,6 +154,34 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         return -ESTALE;
 }
 
+/*
+ * As shm_map_view(), where the leaf's slot is as large as guessed. The guess saves the look at the slab's line, a cache
+ * miss in a large map. `expires` proves it: it has the seal of this leaf, so no other bytes pass for the leaf's. False:
+ * the guess is wrong, or the leaf has an end, or is not whole.
+ */
+static inline bool shm_map_view_guessed(const ShmArena *arena, uint64_t handle, uint32_t room,
+                                        ShmMapView *ret) {
+        SlotId id = shm_handle_slot(handle);
+        uint8_t *object = shm_arena_slab(arena, slot_id_slab(id)) + slot_id_slot(id) * room;
+
+        /* A slot of that size may not fit. Only bytes of a live object: reading a hole would make its page. */
+        if (room < sizeof(ShmMapLeaf) || (slot_id_slot(id) + 1U) * room > SHM_SLAB_SIZE ||
+            !shm_handle_plausible(arena, handle) ||
+            /* ORDER: acq, pairs with shm_uncached_alloc(); the bytes are read after it. */
+            shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
+                return false;
+        shm_racy_copy(&ret->head, object, sizeof(ret->head));
+        if (ret->head.expires != shm_leaf_seal(handle) || ret->head.flags & SHM_LEAF_ODD ||
+            sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size > room)
+                return false;
+        ret->handle = handle;
+        ret->bytes = object + sizeof(ShmMapLeaf);
+        ret->room = room;
+        ret->expires = 0;
+        ret->is_settled = false;
+        return true;
+}
+
 static inline bool shm_map_view_is_claim(const ShmMapView *view) {
         return view->head.flags & SHM_LEAF_CLAIM;
 }

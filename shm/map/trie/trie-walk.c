@@ -108,22 +108,23 @@ __attribute__((noinline)) static int seek_slowly(const ShmTrie *trie, uint64_t h
 }
 
 /*
- * The walk in most cases, with its data in registers: each node is live under the handle in the word above, no word is
- * frozen, and the path ends above the buckets. seek_slowly() serves all other cases.
+ * The walk in most cases, with its data in registers: no word is frozen, and the path ends above the buckets.
+ * seek_slowly() serves all other cases.
+ *
+ * It asks for the tags of the root and of the last node alone: below the first levels of a large map each tag is a
+ * cache miss. A word that names a node under the seal of its own node was put there while that was linked: in a node
+ * that was removed all words are frozen, and those of its slot's next object have another seal.
  */
 int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
         const ShmArena *arena = trie->arena;
         const uint32_t n_slots = shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
         uint64_t *word = &trie_root(trie)->word, node = trie->root, raw, value;
-        SlotId id = shm_handle_slot(node);
         uint32_t depth = 0, index = 0;
+        SlotId id;
 
         for (const ShmTrieLevel *level = trie->levels;; level++, depth++) {
                 /* ORDER: acq, pairs with shm_trie_exchange() and shm_trie_split(); what it names is written. */
                 raw = shm_load_acq(word);
-                /* ORDER: acq, pairs with shm_uncached_free(); what was read was of this node. */
-                if (shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, node))
-                        return seek_slowly(trie, hash, ret);
                 value = raw ^ shm_trie_seal(node);
                 /* An inner node gives its slot, any other word a larger number. */
                 id.value = (uint32_t) value ^ SHM_TRIE_INNER;
@@ -137,7 +138,9 @@ int shm_trie_seek(const ShmTrie *trie, uint64_t hash, ShmTrieCursor *ret) {
                                      slot_id_slot(id) * level->stride) +
                        index;
         }
-        if (__builtin_expect(!shm_trie_is_leaf(value) && value != 0, 0))
+        if (__builtin_expect((!shm_trie_is_leaf(value) && value != 0) || !trie_live(arena, node) ||
+                                     !trie_live(arena, trie->root),
+                             0))
                 return seek_slowly(trie, hash, ret);
         *ret = (ShmTrieCursor){
                 .hash = hash,
@@ -201,7 +204,7 @@ int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
         if (r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value))
                 r = SHM_TRIE_E_CHANGED;
         r = r ?: walk_path(trie, c, 0);
-        return r == SHM_TRIE_E_CHANGED ? shm_trie_seek(trie, c->hash, c) : r;
+        return r == SHM_TRIE_E_CHANGED ? seek_slowly(trie, c->hash, c) : r;
 }
 
 static bool bucket_goes_on(const ShmTrie *trie, const ShmTrieCursor *c) {

@@ -9,6 +9,9 @@
 #define HASH_B (UINT64_C(1) << 61)
 #define HASH_C (UINT64_C(2) << 61)
 #define HASH_B_DEEP (UINT64_C(1) << 58)
+/* Where b has a word in the lower one of its nodes, that of c and d has an empty one. */
+#define HASH_B_DEEPER (UINT64_C(1) << 55)
+#define HASH_D_DEEPER (HASH_C | UINT64_C(2) << 55)
 #define HASH_B_TOO (HASH_B | UINT64_C(1) << 58) /* its path forks from that of b one level below */
 
 static void init(uint64_t h1, uint64_t h2) {
@@ -38,6 +41,15 @@ static void pre_beside_b(void) {
 static void pre_three(void) {
         init(HASH_B, HASH_C);
         map_entry(2, 'c', 0);
+        map_ready(4);
+}
+
+/* Actor 0 has an object, so that it can choose the slot of d. */
+static void pre_reuse(void) {
+        init(HASH_B_DEEPER, HASH_C);
+        map_hashes[3] = HASH_D_DEEPER;
+        map_entry(2, 'c', 0);
+        map_must(shm_object_alloc(&world_actors[0], WORLD_SIZE_4, 0, NULL, &world.notes[0], NULL));
         map_ready(4);
 }
 
@@ -98,6 +110,15 @@ static void t1_insert_delete_a(void) {
         map_put(1, 0, 'x', SHM_MAP_INSERT, 0);
         if (world.results[1] == 0)
                 map_delete(1, 0);
+}
+
+/* Two nodes of a and b go, and their slots are nodes of c and d next: d takes the slot that was freed last. */
+static void t0_reuse_node(void) {
+        map_delete(0, 0);
+        if (world.results[0] == 0) {
+                map_must(shm_object_free(world_actor(0), world.notes[0]));
+                map_put(0, 3, 'd', SHM_MAP_INSERT, 0);
+        }
 }
 
 static void t0_delete_a_update_b(void) {
@@ -299,6 +320,16 @@ static void t2_scan(void) {
         world.results[2] = r < 0 ? r : n;
 }
 
+static void post_reuse_node(unsigned dead) {
+        map_repair(dead);
+        map_check(4, 0);
+        stays(0, 0);
+        stays(1, 'b');
+        stays(2, 'c');
+        stays(3, 'd');
+        saw(dead, 1, 'b');
+}
+
 static void post_delete_update_get(unsigned dead) {
         check(dead);
         if (world.results[2] != 'b' && world.results[2] != 'y')
@@ -357,6 +388,8 @@ static const ModelCase model_cases[] = {
         { .name = "delete-update-update", LONG(pre_two, t1_update_b, t2_update_b, post_delete_update_update, 3) },
         { .name = "delete-update-scan", LONG(pre_two, t1_update_b, t2_scan, post_delete_scan, 3) },
         { .name = "delete-insert-scan", LONG(pre_two, t1_insert_c, t2_scan, post_delete_scan, 3) },
+        { .name = "reuse-get", .pre = pre_reuse, .actors = { t0_reuse_node, t1_get_b }, .post = post_reuse_node,
+          .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "delete-insert-late", TWO(pre_two_late, t1_insert_c, post_insert_c, 2), .late = 2 },
         { .name = "delete-get-late", TWO(pre_two_late, t1_get_b, post_get_b, 2), .late = 2, .weak = true },
 };

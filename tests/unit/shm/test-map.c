@@ -126,6 +126,27 @@ static void test_map_put_get_delete(void **state) {
         assert_int_equal(shm_map_count(&f->trie), 0);
 }
 
+/*
+ * A get guesses the size of a leaf's slot. Here the guess is 64 where slots have 128, so that it leads to the leaf of
+ * another key, or to an earlier value of the same key.
+ */
+static void test_map_sizes(void **state) {
+        char keys[300][8], large[65] = { 0 };
+        Fixture *f = *state;
+
+        memset(large, 'x', sizeof(large) - 1);
+        for (unsigned turn = 0; turn < 2; turn++)
+                for (unsigned i = 0; i < 300; i++) {
+                        (void) snprintf(keys[i], sizeof(keys[i]), "%u", i);
+                        large[0] = (char) ('a' + turn);
+                        assert_int_equal(put(f, keys[i], i % 3 == 0 ? keys[i] : large), 0);
+                }
+        for (unsigned i = 0; i < 300; i += 3)
+                assert_value(f, key_of(f, keys[i]), keys[i]);
+        for (unsigned i = 0; i < 300; i++)
+                assert_value(f, key_of(f, keys[i]), i % 3 == 0 ? keys[i] : large);
+}
+
 static void test_map_put_modes(void **state) {
         Fixture *f = *state;
         ShmMapKey k = key_of(f, "k");
@@ -898,6 +919,7 @@ static void test_map_index_closed(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_put_get_delete, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_map_sizes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_modes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_errors, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_without_memory, setup, teardown),
