@@ -27,11 +27,12 @@ typedef struct Reader {
 
 /* The server's value, and its lifetime. -ENODATA: there is no such key. */
 static ssize_t take_answer(const redisReply *value, const redisReply *ttl, char *buffer,
-                           uint32_t *ret_ttl_ms) {
+                           uint64_t *ret_ttl_ms) {
         if (ttl->type != REDIS_REPLY_INTEGER)
                 return -EIO;
-        *ret_ttl_ms = ttl->integer < 0 || ttl->integer >= TSLAB_MAP_TTL_NONE ? TSLAB_MAP_TTL_NONE
-                                                                             : (uint32_t) ttl->integer + 1;
+        *ret_ttl_ms = TSLAB_MAP_TTL_NONE;
+        if (ttl->integer >= 0 && (uint64_t) ttl->integer < TSLAB_MAP_TTL_MAX)
+                *ret_ttl_ms = (uint64_t) ttl->integer + 1;
         if (value->type == REDIS_REPLY_NIL)
                 return -ENODATA;
         if (value->type != REDIS_REPLY_STRING)
@@ -43,7 +44,7 @@ static ssize_t take_answer(const redisReply *value, const redisReply *ttl, char 
 }
 
 /* One round trip. */
-static ssize_t ask_server(Reader *reader, const char *key, char *buffer, uint32_t *ret_ttl_ms) {
+static ssize_t ask_server(Reader *reader, const char *key, char *buffer, uint64_t *ret_ttl_ms) {
         redisReply *value = NULL, *ttl = NULL;
         ssize_t n = -EIO;
 
@@ -60,7 +61,7 @@ static ssize_t ask_server(Reader *reader, const char *key, char *buffer, uint32_
 
 static ssize_t read_key(Reader *reader, const char *key, char *buffer) {
         struct tslab_near_claim claim;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         ssize_t n;
 
         n = tslab_near_get(reader->near, key, strlen(key), buffer, VALUE_MAX, WAIT_MS, &claim);

@@ -21,6 +21,7 @@
 #include "libclient/map-claim.h"
 #include "proto/deadline.h"
 #include "shm/arch/probe.h"
+#include "shm/map/state/lifetime.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/state/wait.h"
 
@@ -240,11 +241,13 @@ _public_ int tslab_map_wait(struct tslab_map *map, const void *key, size_t key_s
 }
 
 int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_handle claim, const void *value,
-               size_t value_size, uint32_t ttl_ms) {
+               size_t value_size, uint64_t ttl_ms) {
         ShmMapPut put;
         ShmMapKey k;
         int r;
 
+        if (!shm_map_ttl_is_sound(ttl_ms))
+                return -EINVAL;
         if (!map_key_init(&k, map, key, key_size))
                 return -E2BIG;
         r = pool_begin(map->pool);

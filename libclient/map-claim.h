@@ -17,4 +17,4 @@ int map_claim_for_news(struct tslab_map *map, const void *key, size_t key_size, 
  * claim. -EAGAIN: the claim is no more, or the lifetime is over. Errors of tslab_map_put_with().
  */
 int map_fulfil(struct tslab_map *map, const void *key, size_t key_size, tslab_handle claim, const void *value,
-               size_t value_size, uint32_t ttl_ms);
+               size_t value_size, uint64_t ttl_ms);

@@ -10,9 +10,9 @@
          TSLAB_MAP_SET_EVICT)
 
 bool map_options_are_sound(const struct tslab_map_options *o, const ShmArena *arena) {
-        return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms != TSLAB_MAP_TTL_NONE &&
+        return o->flags <= TSLAB_MAP_EXCLUSIVE && o->ttl_ms <= TSLAB_MAP_TTL_MAX &&
                o->value_max <= SHM_LEAF_VALUE_MAX && o->evict <= TSLAB_MAP_EVICT_SIEVE &&
-               (o->limit_bytes == 0 || o->limit_bytes >= shm_leaf_cost_min(arena)) && o->reserved == 0;
+               (o->limit_bytes == 0 || o->limit_bytes >= shm_leaf_cost_min(arena));
 }
 
 _public_ int tslab_map_set_options(struct tslab_map *map, const struct tslab_map_options *options,

@@ -282,7 +282,8 @@ int map_put_init(ShmMapPut *ret, const struct tslab_map_put_options *options) {
         struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
 
         if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_REPLACE ||
-            o.n_tags > TSLAB_MAP_TAGS_MAX || (o.n_tags != 0 && !o.tags))
+            o.n_tags > TSLAB_MAP_TAGS_MAX || (o.n_tags != 0 && !o.tags) || o.reserved != 0 ||
+            !shm_map_ttl_is_sound(o.ttl_ms))
                 return -EINVAL;
         *ret = (ShmMapPut){
                 .mode = (ShmMapMode) o.mode,
@@ -393,11 +394,13 @@ _public_ ssize_t tslab_map_take(struct tslab_map *map, const void *key, size_t k
         return n;
 }
 
-_public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms) {
+_public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint64_t ttl_ms) {
         ThreadState *thread;
         ShmMapKey k;
         int r;
 
+        if (!shm_map_ttl_is_sound(ttl_ms))
+                return -EINVAL;
         r = map_begin_change(map, &k, key, key_size, -ENOENT, &thread);
         if (r)
                 return r;
@@ -462,6 +465,8 @@ static int add_to_counter(struct tslab_map *map, const void *key, size_t key_siz
         ShmMapKey k;
         int r;
 
+        if (!shm_map_ttl_is_sound(add->ttl_ms))
+                return -EINVAL;
         do {
                 r = begin_cell(map, &k, key, key_size, &thread);
                 if (r)
@@ -475,7 +480,7 @@ static int add_to_counter(struct tslab_map *map, const void *key, size_t key_siz
 }
 
 _public_ int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta,
-                           int64_t initial, uint32_t ttl_ms, int64_t *ret_value) {
+                           int64_t initial, uint64_t ttl_ms, int64_t *ret_value) {
         const ShmMapAdd add = {
                 .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT
         };
@@ -492,7 +497,7 @@ _public_ int tslab_map_add_with(struct tslab_map *map, const void *key, size_t k
         };
         struct tslab_map_add_options o = {};
 
-        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_ADD_SET)
+        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_ADD_SET || o.reserved != 0)
                 return -EINVAL;
         return add_to_counter(map, key, key_size,
                               &(ShmMapAdd){

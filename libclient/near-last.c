@@ -93,7 +93,7 @@ void near_last_begin(struct tslab_near *near, const void *key, size_t key_size,
 
 static int last_put(struct tslab_map *map, const void *key, size_t key_size,
                     const struct tslab_near_claim *claim, const void *value, size_t value_size,
-                    uint32_t ttl_ms) {
+                    uint64_t ttl_ms) {
         const struct tslab_map_put_options options = {
                 .size = sizeof(options),
                 .epoch = TSLAB_EPOCH_CURRENT,
@@ -139,7 +139,7 @@ static void forget_other(struct tslab_map *map, const void *key, size_t key_size
 
 void near_last_answer(struct tslab_near *near, const void *key, size_t key_size,
                       const struct tslab_near_claim *claim, const void *value, size_t value_size,
-                      uint32_t ttl_ms) {
+                      uint64_t ttl_ms) {
         struct tslab_map *map;
 
         if (!near->keeps || last_open(near, TSLAB_MAP_EXISTING, &map) != 0)

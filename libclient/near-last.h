@@ -25,7 +25,7 @@ void near_last_begin(struct tslab_near *near, const void *key, size_t key_size,
 /* The engine's answer. Without a note of near_last_begin(), a value that differs from the answer is forgotten. */
 void near_last_answer(struct tslab_near *near, const void *key, size_t key_size,
                       const struct tslab_near_claim *claim, const void *value, size_t value_size,
-                      uint32_t ttl_ms);
+                      uint64_t ttl_ms);
 /* The engine gave no answer: a value that was there before stays. */
 void near_last_give_up(struct tslab_near *near, const void *key, size_t key_size,
                        const struct tslab_near_claim *claim);

@@ -196,7 +196,7 @@ static int check_server(const struct tslab_near *near, const struct tslab_near_c
 
 /* Replaces the claim by the answer. */
 static int fill_copy(struct tslab_near *near, const void *key, size_t key_size, tslab_handle claim,
-                     const void *value, size_t value_size, uint32_t ttl_ms) {
+                     const void *value, size_t value_size, uint64_t ttl_ms) {
         int r = -EAGAIN;
 
         if (!value)
@@ -209,7 +209,7 @@ static int fill_copy(struct tslab_near *near, const void *key, size_t key_size, 
 /* A claim ends here, whatever happens. */
 _public_ int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size,
                              const struct tslab_near_claim *claim, const char *server, const void *value,
-                             size_t value_size, uint32_t ttl_ms) {
+                             size_t value_size, uint64_t ttl_ms) {
         int heard = claim->cover ? check_server(near, claim, server) : 0, r;
 
         if (heard == -EREMCHG) {

@@ -425,7 +425,7 @@ struct map_claim {
 class map {
       public:
         using milliseconds = std::chrono::milliseconds;
-        static constexpr milliseconds no_end{ TSLAB_MAP_TTL_NONE };
+        static constexpr milliseconds no_end{ TSLAB_MAP_TTL_MAX * 100 };
 
         map(const pool &of, const std::string &name, const tslab_map_options *options = nullptr)
             : name_(name) {
@@ -817,10 +817,10 @@ class map {
                 return check(result, call, name_);
         }
 
-        uint32_t ttl_of(span ttl) const {
-                if (ttl.ms() < 0 || ttl.ms() > no_end.count())
+        uint64_t ttl_of(span ttl) const {
+                if (ttl.ms() < 0)
                         checked(-EINVAL, "a lifetime");
-                return static_cast<uint32_t>(ttl.ms());
+                return ttl.ms() == no_end.count() ? TSLAB_MAP_TTL_NONE : static_cast<uint64_t>(ttl.ms());
         }
 
         static tslab_map_info new_info(bool accept_stale) {
@@ -884,7 +884,7 @@ class map {
 struct near_answer {
         std::optional<std::string> value{}; /* nothing: the engine has no such key */
         std::string server{};
-        span left = std::chrono::milliseconds(TSLAB_MAP_TTL_NONE);
+        span left = map::no_end;
 };
 
 /*
@@ -978,14 +978,20 @@ class near_cache {
                 }
         }
 
+        /* The copy may end sooner than the engine's value. */
+        static uint64_t lifetime_of(span left) {
+                if (left.ms() == map::no_end.count())
+                        return TSLAB_MAP_TTL_NONE;
+                return static_cast<uint64_t>(
+                        std::clamp(left.ms(), int64_t{ 1 }, int64_t{ TSLAB_MAP_TTL_MAX }));
+        }
+
         /* Other results are no concern of the caller, who has the answer. */
         int fill(std::string_view key, const tslab_near_claim &claimed, const near_answer &answer) {
                 return tslab_near_fill(raw_, key.data(), key.size(), &claimed,
                                        answer.server.empty() ? nullptr : answer.server.c_str(),
                                        answer.value ? answer.value->data() : nullptr,
-                                       answer.value ? answer.value->size() : 0,
-                                       static_cast<uint32_t>(std::max(answer.left.wait().count(),
-                                                                      std::chrono::milliseconds::rep{ 1 })));
+                                       answer.value ? answer.value->size() : 0, lifetime_of(answer.left));
         }
 
         std::string name_;

@@ -138,10 +138,11 @@ enum tslab_map_flag {
         TSLAB_MAP_EXCLUSIVE = 2, /* create it, or fail */
 };
 
-/* Lifetimes, in milliseconds. Any number between these two is a lifetime, of up to 49 days. */
+/* Lifetimes, in milliseconds. A number from 1 to the largest is one; longer ones are refused, with -EINVAL. */
 __extension__ enum tslab_map_ttl {
         TSLAB_MAP_TTL_DEFAULT = 0, /* that of the map, see tslab_map_options */
-        TSLAB_MAP_TTL_NONE = UINT32_MAX, /* no end */
+        TSLAB_MAP_TTL_MAX = 315576000000, /* ten years */
+        TSLAB_MAP_TTL_NONE = UINT64_MAX, /* no end */
 };
 
 /* tslab_map_options.evict */
@@ -157,14 +158,13 @@ enum tslab_map_evict {
  */
 struct tslab_map_options {
         size_t size; /* size of this struct, as the program knows it */
-        uint32_t flags;
-        uint32_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
+        uint64_t ttl_ms; /* lifetime of entries that are put without one; 0: no end */
         /* Memory of the entries, the smallest class at least, see "Limits" in tslab_map(3); 0: as much as there is */
         uint64_t limit_bytes;
         uint32_t value_max; /* size of the largest value, 16 MiB at most; 0: 1 MiB */
         uint32_t stale_ms; /* how long stale values of expired entries can be had, if there is room; 0: not */
         uint32_t evict; /* TSLAB_MAP_EVICT_* */
-        uint32_t reserved; /* 0 */
+        uint32_t flags;
 };
 
 /*
@@ -379,10 +379,11 @@ enum tslab_map_mode {
  */
 struct tslab_map_put_options {
         size_t size; /* size of this struct, as the program knows it */
+        uint64_t ttl_ms; /* the entry's lifetime, or TSLAB_MAP_TTL_DEFAULT, TSLAB_MAP_TTL_NONE */
         uint32_t epoch;
-        uint32_t ttl_ms; /* the entry's lifetime, or TSLAB_MAP_TTL_DEFAULT, TSLAB_MAP_TTL_NONE */
         uint32_t mode;
         uint32_t n_tags; /* how many `tags` there are, TSLAB_MAP_TAGS_MAX at most */
+        uint32_t reserved; /* 0 */
         tslab_handle version; /* TSLAB_MAP_REPLACE: the version that is to be replaced; 0: none */
         const tslab_handle *tags; /* from tslab_map_tag(); NULL: none */
 };
@@ -457,7 +458,7 @@ ssize_t tslab_map_put_many(struct tslab_map *map, struct tslab_map_item *items, 
  * -EINVAL      the entry is a token bucket, which would be full without its entry
  * -EROFS, -EIDRM and the attach errors
  */
-int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
+int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint64_t ttl_ms);
 
 /*
  * Adds to a counter, in place: an entry whose value is an int64_t in the machine's byte order, as tslab_map_get()
@@ -472,7 +473,7 @@ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uin
  * and the errors of tslab_map_put()
  */
 int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
-                  uint32_t ttl_ms, int64_t *ret_value);
+                  uint64_t ttl_ms, int64_t *ret_value);
 
 /* tslab_map_add_options.mode */
 enum tslab_map_add_mode {
@@ -486,9 +487,10 @@ enum tslab_map_add_mode {
  */
 struct tslab_map_add_options {
         size_t size; /* size of this struct, as the program knows it */
-        uint32_t mode;
-        uint32_t ttl_ms; /* lifetime of a counter that the call puts */
+        uint64_t ttl_ms; /* lifetime of a counter that the call puts */
         int64_t initial;
+        uint32_t mode;
+        uint32_t reserved; /* 0 */
 };
 
 /*

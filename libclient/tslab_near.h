@@ -99,7 +99,7 @@ ssize_t tslab_near_get(struct tslab_near *near, const void *key, size_t key_size
  */
 int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size,
                     const struct tslab_near_claim *claim, const char *server, const void *value,
-                    size_t value_size, uint32_t ttl_ms);
+                    size_t value_size, uint64_t ttl_ms);
 
 /*
  * Ends a claim without an answer, if the engine gave none: the next worker that misses the key gets the claim. Returns

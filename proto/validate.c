@@ -84,6 +84,7 @@ static const FieldRule number_rules[] = {
         { NULL, "evict", 0, 1 },
         { NULL, "near", 0, 2 },
         { "MapSet", "set", 0, 31 },
+        { NULL, "ttl_msec", 0, PROTO_MAP_TTL_MSEC_MAX },
         { NULL, "wait_msec", 0, PROTO_WAIT_MSEC_MAX },
         { NULL, "wait_drained_msec", 0, PROTO_WAIT_MSEC_MAX },
 };

@@ -36,6 +36,7 @@
 #define PROTO_MAP_CELLS_MAX 65536U
 
 #define PROTO_WAIT_MSEC_MAX 86400000U
+#define PROTO_MAP_TTL_MSEC_MAX UINT64_C(315576000000) /* ten years */
 #define PROTO_MAP_VALUE_MAX (16U << 20) /* bytes, whatever the map allows */
 
 /* All that a message holds is within its limits. */

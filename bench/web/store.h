@@ -47,7 +47,7 @@ typedef struct Store {
         StoreFunction add; /* 1 to the key's counter; NULL: there is no such thing in all of these */
         StoreFunction find_counter, add_at; /* the counter that was found before */
         StoreFunction limit; /* takes a token of the key's bucket */
-        void (*put_ttl)(StoreItem *item, uint32_t ttl_ms);
+        void (*put_ttl)(StoreItem *item, uint64_t ttl_ms);
         uint64_t (*bytes)(void); /* that the values take now; with put_ttl */
         StoreOperation sessions[8]; /* besides put and get */
 } Store;

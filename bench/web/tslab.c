@@ -115,7 +115,7 @@ static void map_limit(StoreItem *item) {
         call_check("limit", tslab_map_limit(map, item->key, STORE_KEY_SIZE - 1, 1000, 1000000, 1, NULL));
 }
 
-static void map_put_ttl(StoreItem *item, uint32_t ttl_ms) {
+static void map_put_ttl(StoreItem *item, uint64_t ttl_ms) {
         struct tslab_map_put_options options = { .size = sizeof(options),
                                                  .epoch = TSLAB_EPOCH_CURRENT,
                                                  .ttl_ms = ttl_ms };

@@ -112,7 +112,7 @@ func (m *Map) PutMany(keys, values [][]byte, how PutOptions) error {
 	return err
 }
 
-func (m *Map) putBatch(b *batch, keys, values [][]byte, epoch Epoch, ttl C.uint32_t) error {
+func (m *Map) putBatch(b *batch, keys, values [][]byte, epoch Epoch, ttl C.uint64_t) error {
 	b.bytes = b.bytes[:0]
 	for i, key := range keys {
 		b.bytes = append(append(b.bytes, key...), values[i]...)

@@ -52,7 +52,7 @@ func (p *Pool) MapWith(name string, how MapOptions) (*Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	stale, err := ttlOf(how.Stale)
+	stale, err := limitOf(how.Stale)
 	if err != nil {
 		return nil, err
 	}
@@ -125,19 +125,36 @@ func (m *Map) result(r C.int) error {
 }
 
 // ttlOf makes milliseconds of a lifetime: 0 is that of the map.
-func ttlOf(d time.Duration) (C.uint32_t, error) {
+func ttlOf(d time.Duration) (C.uint64_t, error) {
 	if d == NoEnd {
-		return C.TSLAB_MAP_TTL_NONE, nil
+		return C.UINT64_MAX, nil // TSLAB_MAP_TTL_NONE, of which cgo makes -1
 	}
 	ms := (d + time.Millisecond - 1) / time.Millisecond
-	if d < 0 || ms >= 1<<32-1 {
-		return 0, &Error{syscall.EINVAL, "a lifetime is NoEnd, or above 0 and up to 49 days, not " + d.String()}
+	if d < 0 || ms > C.TSLAB_MAP_TTL_MAX {
+		return 0, &Error{syscall.EINVAL, "a lifetime is NoEnd, or above 0 and up to ten years, not " + d.String()}
 	}
-	return C.uint32_t(ms), nil
+	return C.uint64_t(ms), nil
+}
+
+// limitOf is ttlOf for claims and stale values, of which no time is longer than 49 days.
+func limitOf(d time.Duration) (C.uint32_t, error) {
+	ms, err := ttlOf(d)
+	if ms > C.UINT32_MAX {
+		ms = C.UINT32_MAX
+	}
+	return C.uint32_t(ms), err
+}
+
+// claimOf is limitOf for claims, for which 0 stands for nothing.
+func claimOf(d time.Duration) (C.uint32_t, error) {
+	if d == 0 {
+		return 0, &Error{syscall.EINVAL, "a time of 0"}
+	}
+	return limitOf(d)
 }
 
 // lifetimeOf is ttlOf where there is no other lifetime for which 0 stands.
-func lifetimeOf(d time.Duration) (C.uint32_t, error) {
+func lifetimeOf(d time.Duration) (C.uint64_t, error) {
 	if d == 0 {
 		return 0, &Error{syscall.EINVAL, "a time of 0"}
 	}

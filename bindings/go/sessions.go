@@ -8,7 +8,7 @@ type Sessions struct {
 	lifetime time.Duration
 }
 
-const lifetimeMax = 49 * 24 * time.Hour
+const lifetimeMax = 3652 * 24 * time.Hour // as the library has it, in whole days
 
 // NewSessions opens sessions; lifetime 0 is half an hour.
 func NewSessions(pool *Pool, name string, lifetime time.Duration) (*Sessions, error) {

@@ -39,7 +39,7 @@ static inline int shim_put(struct tslab_map *map, const byte_t *key, size_t key_
 
 static inline int shim_put_with(struct tslab_map *map, const byte_t *key, size_t key_size,
                                 const byte_t *value, size_t value_size, uint32_t mode, uint32_t epoch,
-                                uint32_t ttl_ms, tslab_handle version) {
+                                uint64_t ttl_ms, tslab_handle version) {
         const struct tslab_map_put_options options = {
                 .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode, .version = version
         };
@@ -53,17 +53,17 @@ static inline int shim_delete(struct tslab_map *map, const byte_t *key, size_t k
                        : tslab_map_delete(map, key, key_size);
 }
 
-static inline int shim_touch(struct tslab_map *map, const byte_t *key, size_t key_size, uint32_t ttl_ms) {
+static inline int shim_touch(struct tslab_map *map, const byte_t *key, size_t key_size, uint64_t ttl_ms) {
         return tslab_map_touch(map, key, key_size, ttl_ms);
 }
 
 static inline int shim_add(struct tslab_map *map, const byte_t *key, size_t key_size, int64_t delta,
-                           int64_t initial, uint32_t ttl_ms, int64_t *ret) {
+                           int64_t initial, uint64_t ttl_ms, int64_t *ret) {
         return tslab_map_add(map, key, key_size, delta, initial, ttl_ms, ret);
 }
 
 static inline int shim_set_counter(struct tslab_map *map, const byte_t *key, size_t key_size, int64_t number,
-                                   uint32_t ttl_ms) {
+                                   uint64_t ttl_ms) {
         const struct tslab_map_add_options options = { .size = sizeof(options),
                                                        .mode = TSLAB_MAP_ADD_SET,
                                                        .ttl_ms = ttl_ms };
@@ -127,7 +127,7 @@ static inline int64_t shim_get_many(struct tslab_map *map, const byte_t *keys, c
 
 /* Sets n keys. In `bytes` each key stands before its value; sizes[] has the sizes of both, in turn. */
 static inline int64_t shim_put_many(struct tslab_map *map, const byte_t *bytes, const uint32_t *sizes,
-                                    size_t n, uint32_t mode, uint32_t epoch, uint32_t ttl_ms,
+                                    size_t n, uint32_t mode, uint32_t epoch, uint64_t ttl_ms,
                                     int64_t *results) {
         const struct tslab_map_put_options options = {
                 .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode

@@ -178,7 +178,7 @@ func (m *Map) ClaimFor(key []byte, limit time.Duration) (version Version, mine b
 	if m.isClosed() {
 		return 0, false, ErrClosed
 	}
-	ms, err := lifetimeOf(limit)
+	ms, err := claimOf(limit)
 	if err != nil {
 		return 0, false, err
 	}
@@ -200,7 +200,7 @@ func (m *Map) Extend(key []byte, version Version, limit time.Duration) (Version,
 	if m.isClosed() {
 		return 0, ErrClosed
 	}
-	ms, err := lifetimeOf(limit)
+	ms, err := claimOf(limit)
 	if err != nil {
 		return 0, err
 	}

@@ -52,6 +52,7 @@ struct tslab_map;
 #define TSLAB_MAP_EVICT_NEVER ...
 #define TSLAB_MAP_EVICT_SIEVE ...
 #define TSLAB_MAP_TTL_DEFAULT ...
+#define TSLAB_MAP_TTL_MAX ...
 #define TSLAB_MAP_TTL_NONE ...
 #define TSLAB_MAP_PUT ...
 #define TSLAB_MAP_ADD_SET ...
@@ -115,7 +116,7 @@ struct tslab_thread_stats {
 struct tslab_map_options {
         size_t size;
         uint32_t flags;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         uint64_t limit_bytes;
         uint32_t value_max;
         uint32_t stale_ms;
@@ -189,13 +190,15 @@ struct tslab_map *tslab_map_close(struct tslab_map *map);
 size_t tslab_map_size_max(struct tslab_map *map);
 ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size,
                       tslab_handle *ret_version);
-int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint32_t ttl_ms);
+int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint64_t ttl_ms);
 int tslab_map_add(struct tslab_map *map, const void *key, size_t key_size, int64_t delta, int64_t initial,
-                  uint32_t ttl_ms, int64_t *ret_value);
+                  uint64_t ttl_ms, int64_t *ret_value);
 struct tslab_map_add_options {
         size_t size;
-        uint32_t mode, ttl_ms;
+        uint64_t ttl_ms;
         int64_t initial;
+        uint32_t mode;
+        ...;
 };
 int tslab_map_add_with(struct tslab_map *map, const void *key, size_t key_size, int64_t value,
                        const struct tslab_map_add_options *options, int64_t *ret_value);
@@ -217,7 +220,7 @@ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *nam
 struct tslab_near *tslab_near_close(struct tslab_near *near);
 struct tslab_near_claim { tslab_handle copy, last, cover; uint32_t flags; ...; };
 int tslab_near_fill(struct tslab_near *near, const void *key, size_t key_size, const struct tslab_near_claim *claim,
-                    const char *server, const void *value, size_t value_size, uint32_t ttl_ms);
+                    const char *server, const void *value, size_t value_size, uint64_t ttl_ms);
 int tslab_near_give_up(struct tslab_near *near, const void *key, size_t key_size, const struct tslab_near_claim *claim);
 int tslab_near_keep_last(struct tslab_near *near);
 int tslab_near_last(struct tslab_near *near, const void *key, size_t key_size, void **ret_value, size_t *ret_size);
@@ -245,7 +248,7 @@ struct value take_value(struct tslab_map *map, const void *key, size_t key_size,
                         size_t buffer_size);
 ssize_t get_plain(struct tslab_map *map, const void *key, size_t key_size, void *buffer, size_t buffer_size);
 int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
-              const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms, const tslab_handle *tags,
+              const void *value, size_t value_size, uint32_t epoch, uint64_t ttl_ms, const tslab_handle *tags,
               size_t n_tags);
 int tslab_map_tag(struct tslab_map *map, const void *tag, size_t tag_size, uint32_t epoch, tslab_handle *ret_tag);
 int tslab_map_invalidate(struct tslab_map *map, const void *tag, size_t tag_size);
@@ -360,7 +363,7 @@ static struct value take_value(struct tslab_map *map, const void *key, size_t ke
 }
 
 static int put_value(struct tslab_map *map, uint32_t mode, const void *key, size_t key_size, tslab_handle version,
-                     const void *value, size_t value_size, uint32_t epoch, uint32_t ttl_ms, const tslab_handle *tags,
+                     const void *value, size_t value_size, uint32_t epoch, uint64_t ttl_ms, const tslab_handle *tags,
                      size_t n_tags) {
         struct tslab_map_put_options options = {
                 .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode, .version = version,

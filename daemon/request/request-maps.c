@@ -13,6 +13,7 @@
 #include "shm/map/state/options.h"
 
 static_assert(PROTO_MAP_VALUE_MAX == SHM_LEAF_VALUE_MAX, "all that a map can have");
+static_assert(PROTO_MAP_TTL_MSEC_MAX == SHM_MAP_TTL_MAX_MS, "all that an entry can have");
 
 #define SIZE_SLICE 1024U /* words */
 

@@ -24,7 +24,7 @@ typedef enum ShmMapEvict {
  */
 typedef struct ShmMapOptionSets {
         uint64_t limit_bytes[2];
-        uint32_t ttl_ms[2];
+        uint32_t ttl[2]; /* milliseconds, or, with the highest bit, seconds */
         uint32_t stale_ms[2];
         uint32_t value[2]; /* 30 bits: the largest; above: ShmMapEvict */
 } ShmMapOptionSets;

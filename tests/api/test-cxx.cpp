@@ -384,7 +384,7 @@ void test_map_lifetimes() {
               tslab_cxx::span(4.035s).ms() == 4035);
         CHECK(tslab_cxx::span(std::chrono::hours::max()).wait().count() == UINT32_MAX &&
               tslab_cxx::span(std::chrono::seconds::min()).ms() == -1);
-        for (double seconds : { -1.0, std::nan(""), HUGE_VAL, 1e300, 5e6 })
+        for (double seconds : { -1.0, std::nan(""), HUGE_VAL, 1e300, 4e8 })
                 CHECK(error_of([&](pool &) { map.put("a", "b", std::chrono::duration<double>(seconds)); },
                                p) == EINVAL);
         auto claim = map.claim("c");

@@ -26,7 +26,7 @@ static uint64_t now_ms(void) {
         return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
 }
 
-static struct tslab_map *open_map(struct tslab *pool, uint32_t ttl_ms, uint32_t stale_ms) {
+static struct tslab_map *open_map(struct tslab *pool, uint64_t ttl_ms, uint32_t stale_ms) {
         struct tslab_map_options o = { .size = sizeof(o), .ttl_ms = ttl_ms, .stale_ms = stale_ms };
         struct tslab_map *map;
 
@@ -200,7 +200,7 @@ typedef struct Family {
         _Atomic int n_holders, n_computed, n_done;
 } Family;
 
-static Family *family_new(struct tslab *pool, uint32_t ttl_ms, uint32_t stale_ms) {
+static Family *family_new(struct tslab *pool, uint64_t ttl_ms, uint32_t stale_ms) {
         Family *f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
         assert_ptr_not_equal(f, MAP_FAILED);

@@ -17,7 +17,7 @@
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
-static int put_ttl(struct tslab_map *map, const char *key, uint32_t ttl_ms) {
+static int put_ttl(struct tslab_map *map, const char *key, uint64_t ttl_ms) {
         struct tslab_map_put_options o = {
                 .size = sizeof(o),
                 .epoch = TSLAB_EPOCH_CURRENT,
@@ -54,7 +54,10 @@ static void test_map_lifetime(void **state) {
         assert_int_equal(put_ttl(map, "long", 3600000), 0);
         assert_int_equal(put_ttl(map, "none", TSLAB_MAP_TTL_NONE), 0);
         assert_int_equal(put_ttl(map, "default", TSLAB_MAP_TTL_DEFAULT), 0);
-        assert_int_equal(put_ttl(map, "longest", UINT32_MAX - 1), 0);
+        assert_int_equal(put_ttl(map, "longest", TSLAB_MAP_TTL_MAX), 0);
+        assert_int_equal(put_ttl(map, "longest", TSLAB_MAP_TTL_MAX + 1), -EINVAL);
+        assert_int_equal(tslab_map_touch(map, "long", 4, TSLAB_MAP_TTL_MAX + 1), -EINVAL);
+        assert_int_equal(tslab_map_add(map, "c", 1, 1, 1, TSLAB_MAP_TTL_MAX + 1, NULL), -EINVAL);
         assert_int_equal(get_left(map, "long", &left), 5);
         assert_in_range(left, 3500000, 3600000);
         assert_int_equal(get_left(map, "none", &left), 5);
@@ -62,7 +65,7 @@ static void test_map_lifetime(void **state) {
         assert_int_equal(get_left(map, "default", &left), 5);
         assert_true(left == UINT64_MAX);
         assert_int_equal(get_left(map, "longest", &left), 5);
-        assert_in_range(left, UINT32_MAX - 60000, UINT32_MAX - 1);
+        assert_in_range(left, TSLAB_MAP_TTL_MAX - 60000, TSLAB_MAP_TTL_MAX);
         sleep_ms(100);
         assert_int_equal(get_left(map, "short", &left), -ENOENT);
         assert_int_equal(tslab_map_touch(map, "short", 5, 1000), -ENOENT);
@@ -96,7 +99,7 @@ static void test_map_default_lifetime(void **state) {
         assert_int_equal(tslab_map_add(map, "c", 1, 1, 0, 0, NULL), 0);
         assert_int_equal(get_left(map, "c", &left), 8);
         assert_in_range(left, 50000, 100000);
-        assert_int_equal(tslab_map_add(map, "d", 1, 1, 0, UINT32_MAX, NULL), 0);
+        assert_int_equal(tslab_map_add(map, "d", 1, 1, 0, TSLAB_MAP_TTL_NONE, NULL), 0);
         assert_int_equal(get_left(map, "d", &left), 8);
         assert_true(left == UINT64_MAX);
         tslab_map_close(again);
@@ -203,9 +206,9 @@ static void test_map_largest_value(void **state) {
 
         assert_int_equal(tslab_map_open(&map, *state, "m", &o), -EINVAL);
         o.value_max = 5000;
-        o.reserved = 1;
+        o.flags = 4;
         assert_int_equal(tslab_map_open(&map, *state, "m", &o), -EINVAL);
-        o.reserved = 0;
+        o.flags = 0;
         assert_int_equal(tslab_map_open(&map, *state, "m", &o), 0);
         assert_int_equal(tslab_map_size_max(map), 5000);
         memset(value, 'x', sizeof(value));
@@ -457,7 +460,7 @@ static void test_map_take(void **state) {
         assert_int_equal(tslab_map_take(map, "a", 1, bytes, 8, &info), 5);
         assert_memory_equal(bytes, "value", 5);
         assert_int_equal(info.flags, 0);
-        for (uint32_t ttl_ms = 0; ttl_ms <= 100000; ttl_ms += 50000) {
+        for (uint64_t ttl_ms = 0; ttl_ms <= 100000; ttl_ms += 50000) {
                 assert_int_equal(tslab_map_add(map, "a", 1, 5, -9, ttl_ms, NULL), 0);
                 assert_int_equal(tslab_map_take(map, "a", 1, &value, sizeof(value), &info), sizeof(value));
                 assert_int_equal(value, -4);
@@ -648,7 +651,7 @@ static void test_map_add_killed(void **state) {
         munmap(adds, N_CHILDREN * sizeof(*adds));
 }
 
-static int put_tagged(struct tslab_map *map, const char *key, tslab_handle tag, uint32_t ttl_ms) {
+static int put_tagged(struct tslab_map *map, const char *key, tslab_handle tag, uint64_t ttl_ms) {
         struct tslab_map_put_options o = {
                 .size = sizeof(o), .epoch = TSLAB_EPOCH_CURRENT, .ttl_ms = ttl_ms, .tags = &tag, .n_tags = 1
         };

@@ -57,7 +57,7 @@ __attribute__((visibility("default"))) int nanosleep(const struct timespec *time
         return clock_nanosleep(CLOCK_MONOTONIC, 0, time, NULL) == 0 ? 0 : -1;
 }
 
-static int put_some(struct tslab_map *map, uint32_t first, uint32_t n, uint32_t epoch, uint32_t ttl_ms) {
+static int put_some(struct tslab_map *map, uint32_t first, uint32_t n, uint32_t epoch, uint64_t ttl_ms) {
         struct tslab_map_put_options options = {
                 .size = sizeof(options),
                 .epoch = epoch,

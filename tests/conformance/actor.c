@@ -155,7 +155,7 @@ static int open_map(const char *request) {
         Opened *opened = find_map(map);
         struct tslab_map_options options = {
                 .size = sizeof(options),
-                .ttl_ms = (uint32_t) number(request, "ttl_ms", 0),
+                .ttl_ms = (uint64_t) number(request, "ttl_ms", 0),
                 .limit_bytes = number(request, "limit_bytes", 0),
                 .value_max = (uint32_t) number(request, "value_max", 0),
                 .stale_ms = (uint32_t) number(request, "stale_ms", 0),
@@ -210,7 +210,7 @@ static int put(struct tslab_map *map, const char *request, const Bytes *key, uin
         struct tslab_map_put_options options = {
                 .size = sizeof(options),
                 .epoch = TSLAB_EPOCH_CURRENT,
-                .ttl_ms = (uint32_t) number(request, "ttl_ms", TSLAB_MAP_TTL_DEFAULT),
+                .ttl_ms = (uint64_t) number(request, "ttl_ms", TSLAB_MAP_TTL_DEFAULT),
                 .mode = mode,
                 .version = number(request, "version", 0),
         };
@@ -224,7 +224,7 @@ static void add(struct tslab_map *map, const char *request, const Bytes *key) {
         int64_t sum;
         int r = tslab_map_add(map, key->data, key->size, (int64_t) number(request, "delta", 0),
                               (int64_t) number(request, "initial", 0),
-                              (uint32_t) number(request, "ttl_ms", 0), &sum);
+                              (uint64_t) number(request, "ttl_ms", 0), &sum);
 
         if (r < 0)
                 reply_error(r);
@@ -236,7 +236,7 @@ static int set_counter(struct tslab_map *map, const char *request, const Bytes *
         struct tslab_map_add_options options = {
                 .size = sizeof(options),
                 .mode = TSLAB_MAP_ADD_SET,
-                .ttl_ms = (uint32_t) number(request, "ttl_ms", 0),
+                .ttl_ms = (uint64_t) number(request, "ttl_ms", 0),
         };
 
         return tslab_map_add_with(map, key->data, key->size, (int64_t) number(request, "number", 0), &options,
@@ -284,7 +284,7 @@ static int put_many(struct tslab_map *map, const char *request) {
         struct tslab_map_put_options options = {
                 .size = sizeof(options),
                 .epoch = TSLAB_EPOCH_CURRENT,
-                .ttl_ms = (uint32_t) number(request, "ttl_ms", TSLAB_MAP_TTL_DEFAULT),
+                .ttl_ms = (uint64_t) number(request, "ttl_ms", TSLAB_MAP_TTL_DEFAULT),
         };
         struct tslab_map_item items[N_KEYS] = {};
         Bytes keys[N_KEYS], values[N_KEYS];
@@ -346,7 +346,7 @@ static void answer_in(struct tslab_map *map, const char *call, const char *reque
         else if (strcmp(call, "replace") == 0)
                 reply(put(map, request, &key, TSLAB_MAP_REPLACE));
         else if (strcmp(call, "touch") == 0)
-                reply(tslab_map_touch(map, k, n, (uint32_t) number(request, "ttl_ms", 0)));
+                reply(tslab_map_touch(map, k, n, (uint64_t) number(request, "ttl_ms", 0)));
         else if (strcmp(call, "delete") == 0 && version)
                 reply(tslab_map_delete_version(map, k, n, version));
         else if (strcmp(call, "delete") == 0)

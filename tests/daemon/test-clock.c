@@ -50,7 +50,7 @@ static void teardown_map(Fixture *f) {
         assert_null(tslab_close(f->pool));
 }
 
-static void put(Fixture *f, const char *key, uint32_t ttl_ms) {
+static void put(Fixture *f, const char *key, uint64_t ttl_ms) {
         const struct tslab_map_put_options options = { .size = sizeof(options),
                                                        .epoch = TSLAB_EPOCH_CURRENT,
                                                        .ttl_ms = ttl_ms };

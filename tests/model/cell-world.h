@@ -76,14 +76,14 @@ static inline void take(unsigned actor) {
         world.results[actor] = n < 0 ? (int) n : TAKEN + (int) sum;
 }
 
-static inline int put_ttl(unsigned actor, unsigned k, char value, ShmMapMode mode, uint32_t ttl_ms) {
+static inline int put_ttl(unsigned actor, unsigned k, char value, ShmMapMode mode, uint64_t ttl_ms) {
         ShmMapPut p = { .mode = mode, .value = &value, .value_size = 1, .ttl_ms = ttl_ms };
         ShmMapKey key = map_key(k);
 
         return shm_map_put(world_actor(actor), &map_tries[actor], &key, &p, NULL);
 }
 
-static inline void touch(unsigned actor, unsigned k, uint32_t ttl_ms) {
+static inline void touch(unsigned actor, unsigned k, uint64_t ttl_ms) {
         ShmMapKey key = map_key(k);
 
         world.results[actor] = shm_map_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms);

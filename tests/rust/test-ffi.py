@@ -33,7 +33,7 @@ def declarations(text):
     yield '#include <tslab_near.h>', None
     constants = dict(re.findall(r'pub const (TSLAB_\w+): \w+ = (.*?);', text))
     for name, value in constants.items():
-        value = value.replace('u32::MAX', 'UINT32_MAX')
+        value = re.sub(r'(?<=\d)_(?=\d)', '', value).replace('u32::MAX', 'UINT32_MAX').replace('u64::MAX', 'UINT64_MAX')
         yield f'_Static_assert({name} == {value}, "{name}");', name
     for name, body in re.findall(r'pub struct (tslab_\w+) \{\s*pub(.*?)\n\}', text, re.S):
         members = re.findall(r'(\w+): ([^,]+?),\s', 'pub' + body + '\n')
@@ -71,7 +71,7 @@ done = compiles([line for line, _ in lines])
 assert done.returncode == 0, done.stderr
 # Each kind of declaration is compared: a planted fault is an error.
 for right, wrong in [('key_size: usize', 'key_size: u32'), ('-> isize', '-> c_int'), ('TSLAB_MAP_STALE: u32 = 2', 'TSLAB_MAP_STALE: u32 = 3'),
-                     ('pub place: tslab_handle', 'pub place: u32'), ('pub ttl_ms: u32', 'pub ttl: u32'),
+                     ('pub place: tslab_handle', 'pub place: u32'), ('pub ttl_ms: u64', 'pub ttl: u64'),
                      ('buffer: *mut c_void', 'buffer: *const c_void')]:
     assert right in text
     assert compiles([line for line, _ in declarations(text.replace(right, wrong, 1))]).returncode != 0, wrong

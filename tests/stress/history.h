@@ -51,7 +51,7 @@ typedef struct Call {
         uint32_t key;
         uint32_t epoch; /* for the value that is put */
         int32_t result; /* 0 or an error; of a get 0, where it got something */
-        uint32_t ttl_ms; /* the put value's lifetime; 0: no end */
+        uint64_t ttl_ms; /* the put value's lifetime; 0: no end */
         uint32_t process; /* the worker's, by number */
         uint64_t begin, end; /* moments; end 0: not yet */
         uint64_t begin_ns, end_ns; /* not after, and not before these */

@@ -3,7 +3,7 @@
 const native = require('./native.js');
 const { TslabError } = require('./error.js');
 const { Lock } = require('./lock.js');
-const { ttlMs, waitMs } = require('./time.js');
+const { limitMs, ttlMs, waitMs } = require('./time.js');
 
 const { info, scratch, ABSENT, TOO_LARGE } = native;
 const E2BIG = 7;
@@ -42,10 +42,10 @@ class TslabMap {
     this.pool = pool;
     this.name = name;
     this.#options = [
-      ttl === Infinity ? 0 : ttlMs(ttl),
       integer(valueMax, 'valueMax', 0xffffffff),
-      stale === 0 ? 0 : ttlMs(stale),
+      stale === 0 ? 0 : limitMs(stale),
       EVICT[evict],
+      ttl === Infinity ? 0 : ttlMs(ttl),
       integer(limitBytes, 'limitBytes', Number.MAX_SAFE_INTEGER),
     ];
     this.#open((existing ? 1 : 0) | (exclusive ? 2 : 0));
@@ -205,13 +205,13 @@ class TslabMap {
 
   /** Claims a key that is to be computed, for `ttl` seconds: { isMine, version }, or undefined where it has a value. */
   claim(key, { ttl = 30 } = {}) {
-    const result = this.#native.claim(key, ttlMs(ttl));
+    const result = this.#native.claim(key, limitMs(ttl));
     return result === EEXIST ? undefined : { isMine: result === 0, version: info.version };
   }
 
   /** Lets a claim stand for another `ttl` seconds: its new version, or undefined where it is no more. */
   extend(key, version, { ttl = 30 } = {}) {
-    return this.#native.extend(key, ttlMs(ttl), version) ? info.version : undefined;
+    return this.#native.extend(key, limitMs(ttl), version) ? info.version : undefined;
   }
 
   isClaimed(key, version = 0n) {

@@ -1,8 +1,9 @@
 'use strict';
 // Lifetimes: seconds for programs, milliseconds for the library.
 
-const NONE_MS = 0xffffffff;
-const MAX_SECONDS = (NONE_MS - 1) / 1000;
+const NONE_MS = 2 ** 53; // what the addon takes for no end
+const MAX_SECONDS = 315576000; // ten years
+const WAIT_MAX_MS = 0xffffffff; // 49 days
 
 /** A lifetime for the library: undefined is that of the map, Infinity has no end. */
 function ttlMs(ttl) {
@@ -17,7 +18,12 @@ function ttlMs(ttl) {
 /** A time limit for a wait. */
 function waitMs(seconds) {
   if (typeof seconds !== 'number' || !(seconds >= 0)) throw new RangeError(`a time limit is 0 seconds or more, not ${seconds}`);
-  return Math.min(Math.ceil(seconds * 1000), NONE_MS);
+  return Math.min(Math.ceil(seconds * 1000), WAIT_MAX_MS);
 }
 
-module.exports = { ttlMs, waitMs, NONE_MS };
+/** How long a claim stands, or a stale value can be had: as a lifetime, and 49 days at most. */
+function limitMs(seconds) {
+  return Math.min(ttlMs(seconds), WAIT_MAX_MS);
+}
+
+module.exports = { limitMs, ttlMs, waitMs, WAIT_MAX_MS };

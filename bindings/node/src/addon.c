@@ -99,6 +99,16 @@ bool addon_to_uint32(napi_env env, napi_value value, uint32_t *ret) {
         return napi_get_value_uint32(env, value, ret) == napi_ok;
 }
 
+/* 2^53 is no end: lib/time.js. */
+bool addon_to_lifetime(napi_env env, napi_value value, uint64_t *ret) {
+        double ms;
+
+        if (napi_get_value_double(env, value, &ms) != napi_ok)
+                return false;
+        *ret = ms < 9007199254740992 ? (uint64_t) ms : TSLAB_MAP_TTL_NONE;
+        return true;
+}
+
 bool addon_to_version(napi_env env, napi_value value, tslab_handle *ret) {
         bool lossless;
 

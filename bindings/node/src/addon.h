@@ -84,6 +84,7 @@ napi_value addon_number(napi_env env, double number);
 napi_value addon_int64(napi_env env, int64_t number);
 bool addon_to_double(napi_env env, napi_value value, double *ret);
 bool addon_to_uint32(napi_env env, napi_value value, uint32_t *ret);
+bool addon_to_lifetime(napi_env env, napi_value value, uint64_t *ret);
 bool addon_to_version(napi_env env, napi_value value, tslab_handle *ret);
 
 /* pool.c */

@@ -254,7 +254,7 @@ static napi_value map_put(napi_env env, napi_callback_info info) {
                 return r == -EINVAL ? addon_throw_type(env, "a value is a string, a Buffer or a Uint8Array")
                                     : addon_fail(env, "map_put", r);
         }
-        if (addon_to_uint32(env, arguments[2], &options.ttl_ms) &&
+        if (addon_to_lifetime(env, arguments[2], &options.ttl_ms) &&
             addon_to_uint32(env, arguments[3], &options.mode))
                 (void) addon_to_version(env, arguments[4], &options.version);
         r = tslab_map_put_with(map->map, key.data, key.size, value.data, value.size, &options);
@@ -286,14 +286,14 @@ static napi_value map_remove(napi_env env, napi_callback_info info) {
 static napi_value map_touch(napi_env env, napi_callback_info info) {
         napi_value arguments[2];
         struct Bytes key;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         Map *map;
         int r;
 
         map = map_enter(env, info, "map_touch", 2, arguments, &key);
         if (!map)
                 return NULL;
-        r = addon_to_uint32(env, arguments[1], &ttl_ms)
+        r = addon_to_lifetime(env, arguments[1], &ttl_ms)
                     ? tslab_map_touch(map->map, key.data, key.size, ttl_ms)
                     : -EINVAL;
         addon_bytes_end(&key);
@@ -312,7 +312,7 @@ static napi_value map_add(napi_env env, napi_callback_info info) {
         int64_t delta, initial, sum;
         napi_value arguments[4];
         struct Bytes key;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         Map *map;
         int r;
 
@@ -320,7 +320,7 @@ static napi_value map_add(napi_env env, napi_callback_info info) {
         if (!map)
                 return NULL;
         if (to_int64(env, arguments[1], &delta) && to_int64(env, arguments[2], &initial) &&
-            addon_to_uint32(env, arguments[3], &ttl_ms))
+            addon_to_lifetime(env, arguments[3], &ttl_ms))
                 r = tslab_map_add(map->map, key.data, key.size, delta, initial, ttl_ms, &sum);
         else
                 r = -ERANGE;
@@ -342,7 +342,7 @@ static napi_value map_set_counter(napi_env env, napi_callback_info info) {
         map = map_enter(env, info, "map_add_with", 3, arguments, &key);
         if (!map)
                 return NULL;
-        if (to_int64(env, arguments[1], &number) && addon_to_uint32(env, arguments[2], &options.ttl_ms))
+        if (to_int64(env, arguments[1], &number) && addon_to_lifetime(env, arguments[2], &options.ttl_ms))
                 r = tslab_map_add_with(map->map, key.data, key.size, number, &options, &number);
         else
                 r = -ERANGE;
@@ -408,19 +408,20 @@ static void map_define(napi_env env, napi_value object, Map *map) {
 }
 
 static bool map_options(napi_env env, napi_value *arguments, struct tslab_map_options *ret) {
-        uint32_t *numbers[] = { &ret->flags, &ret->ttl_ms, &ret->value_max, &ret->stale_ms, &ret->evict };
+        uint32_t *numbers[] = { &ret->flags, &ret->value_max, &ret->stale_ms, &ret->evict };
         double limit;
 
         for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
                 if (!addon_to_uint32(env, arguments[1 + i], numbers[i]))
                         return false;
-        if (!addon_to_double(env, arguments[6], &limit))
+        if (!addon_to_lifetime(env, arguments[5], &ret->ttl_ms) ||
+            !addon_to_double(env, arguments[6], &limit))
                 return false;
         ret->limit_bytes = (uint64_t) limit;
         return true;
 }
 
-/* openMap(name, flags, ttlMs, valueMax, staleMs, evict, limitBytes) */
+/* openMap(name, flags, valueMax, staleMs, evict, ttlMs, limitBytes) */
 napi_value map_open(napi_env env, napi_callback_info info) {
         struct tslab_map_options options = { .size = sizeof(options) };
         char name[4 * TSLAB_MAP_NAME_MAX + 8];

@@ -40,8 +40,8 @@ void php_tslab_apcu_failed(int r) {
 }
 
 /* APCu's lifetime: 0 is none. One below 0 is over already, see apcu_put(); a counter has the shortest then. */
-static uint32_t apcu_ttl(zend_long seconds) {
-        uint32_t ms = TSLAB_MAP_TTL_NONE;
+static uint64_t apcu_ttl(zend_long seconds) {
+        uint64_t ms = TSLAB_MAP_TTL_NONE;
 
         if (seconds != 0 && php_tslab_ttl_ms((double) seconds, &ms) < 0)
                 ms = 1;

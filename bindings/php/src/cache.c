@@ -47,7 +47,7 @@ int php_tslab_cache_get(TslabMap *map, zend_string *key, uint32_t accept, zval *
 }
 
 int php_tslab_cache_set(TslabMap *map, zend_string *key, zval *value, uint32_t mode, tslab_handle version,
-                        uint32_t ttl_ms) {
+                        uint64_t ttl_ms) {
         const char *data;
         size_t size;
         zend_string *held;
@@ -62,8 +62,8 @@ int php_tslab_cache_set(TslabMap *map, zend_string *key, zval *value, uint32_t m
         return r;
 }
 
-static uint32_t ttl_left_ms(const struct tslab_map_info *info) {
-        return info->ttl_left_ms >= UINT32_MAX ? TSLAB_MAP_TTL_NONE : MAX(1, (uint32_t) info->ttl_left_ms);
+static uint64_t ttl_left_ms(const struct tslab_map_info *info) {
+        return MAX(1, info->ttl_left_ms); /* UINT64_MAX is TSLAB_MAP_TTL_NONE */
 }
 
 /*
@@ -118,7 +118,7 @@ static bool swap_number(zval *value, zend_long by, zend_long to) {
         return true;
 }
 
-static int add_by(TslabMap *map, zend_string *key, zend_long delta, zend_long initial, uint32_t ttl_ms,
+static int add_by(TslabMap *map, zend_string *key, zend_long delta, zend_long initial, uint64_t ttl_ms,
                   bool (*change)(zval *value, zend_long by, zend_long to), zval *ret) {
         uint32_t mode = change == step_number ? TSLAB_MAP_ADD_WRAP : TSLAB_MAP_ADD;
         zend_long sum;
@@ -138,12 +138,12 @@ static int add_by(TslabMap *map, zend_string *key, zend_long delta, zend_long in
 
 /* Adds to a number: a counter, or an integer or double that was set. An absent one is `initial`. */
 int php_tslab_cache_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
-                              uint32_t ttl_ms, zval *ret) {
+                              uint64_t ttl_ms, zval *ret) {
         return add_by(map, key, delta, initial, ttl_ms, add_number, ret);
 }
 
 /* Adds as apcu_inc() does. */
-int php_tslab_cache_step(TslabMap *map, zend_string *key, zend_long step, uint32_t ttl_ms, zval *ret) {
+int php_tslab_cache_step(TslabMap *map, zend_string *key, zend_long step, uint64_t ttl_ms, zval *ret) {
         return add_by(map, key, step, 0, ttl_ms, step_number, ret);
 }
 
@@ -215,7 +215,7 @@ static bool is_computing(const TslabMap *map, zend_string *key) {
 }
 
 static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle claim, zend_fcall_info *call,
-                                   zend_fcall_info_cache *cache, zval *argument, uint32_t ttl_ms, zval *ret) {
+                                   zend_fcall_info_cache *cache, zval *argument, uint64_t ttl_ms, zval *ret) {
         Computation here = { map, key, TSLAB_G(computations) };
         zend_result result = FAILURE;
         pid_t claimant = getpid();
@@ -257,7 +257,7 @@ static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle
  * then compute it, too. While one computes, they have the stale value, if the map keeps these.
  */
 zend_result php_tslab_cache_compute(TslabMap *map, zend_string *key, zend_fcall_info *call,
-                                    zend_fcall_info_cache *cache, zval *argument, uint32_t ttl_ms,
+                                    zend_fcall_info_cache *cache, zval *argument, uint64_t ttl_ms,
                                     double timeout, zval *ret) {
         uint64_t end = php_tslab_now_ms() + (uint64_t) (MIN(timeout, 1e9) * 1000);
         struct tslab_map_info info;

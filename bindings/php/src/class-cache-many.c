@@ -13,7 +13,7 @@
 typedef struct Visit {
         TslabMap *map;
         zval *to, *fallback;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         bool is_over, all, by_key;
         int (*call)(struct Visit *visit, zend_string *key, zval *value);
 } Visit;

@@ -33,7 +33,7 @@ static double interval_seconds(zval *interval) {
  * Reads the lifetime of a cached value: null is that of the cache. *ret_is_over says that it is over already: of 0 or
  * less, which PSR-16 takes as a deletion.
  */
-int php_tslab_read_cache_ttl(zval *ttl, uint32_t fallback_ms, uint32_t argument, uint32_t *ret_ms,
+int php_tslab_read_cache_ttl(zval *ttl, uint64_t fallback_ms, uint32_t argument, uint64_t *ret_ms,
                              bool *ret_is_over) {
         double seconds;
 
@@ -112,7 +112,7 @@ ZEND_METHOD(Tslab_Cache, get) {
 }
 
 /* Sets a value. If the map does not take it, nobody reads the old one either. */
-int php_tslab_cache_store(TslabMap *map, zend_string *key, zval *value, uint32_t ttl_ms, bool is_over) {
+int php_tslab_cache_store(TslabMap *map, zend_string *key, zval *value, uint64_t ttl_ms, bool is_over) {
         int r = is_over ? 0 : php_tslab_cache_set(map, key, value, TSLAB_MAP_PUT, 0, ttl_ms);
 
         if (r < 0 || is_over)
@@ -124,7 +124,7 @@ int php_tslab_cache_store(TslabMap *map, zend_string *key, zval *value, uint32_t
 static void cache_put(INTERNAL_FUNCTION_PARAMETERS, bool is_add) {
         zval *value, *ttl = NULL;
         zend_string *key;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         bool is_over;
         int r;
 
@@ -202,7 +202,7 @@ ZEND_METHOD(Tslab_Cache, getOrCompute) {
         zval *ttl = NULL, argument;
         zend_string *key;
         double timeout = 30;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         bool is_over;
 
         ZEND_PARSE_PARAMETERS_START(2, 4)
@@ -230,7 +230,7 @@ ZEND_METHOD(Tslab_Cache, increment) {
         zend_long delta = 1, initial = 0;
         zval *ttl = NULL;
         zend_string *key;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         bool is_over;
         int r;
 
@@ -256,7 +256,7 @@ ZEND_METHOD(Tslab_Cache, increment) {
 ZEND_METHOD(Tslab_Cache, touch) {
         zval *ttl = NULL;
         zend_string *key;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         bool is_over;
         int r;
 

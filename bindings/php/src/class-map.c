@@ -67,7 +67,7 @@ static void map_put(INTERNAL_FUNCTION_PARAMETERS, uint32_t mode) {
         zend_string *key, *value;
         bool ttl_is_null = true;
         double ttl = 0;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         int r;
 
         ZEND_PARSE_PARAMETERS_START(2, 3)
@@ -104,7 +104,7 @@ ZEND_METHOD(Tslab_Map, replace) {
         bool ttl_is_null = true;
         zend_long version;
         double ttl = 0;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         int r;
 
         ZEND_PARSE_PARAMETERS_START(3, 4)
@@ -161,7 +161,7 @@ ZEND_METHOD(Tslab_Map, pop) {
 
 ZEND_METHOD(Tslab_Map, touch) {
         zend_string *key;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         double ttl;
         int r;
 
@@ -202,7 +202,7 @@ ZEND_METHOD(Tslab_Map, add) {
         bool ttl_is_null = true;
         zend_string *key;
         double ttl = 0;
-        uint32_t ttl_ms;
+        uint64_t ttl_ms;
         int r;
 
         ZEND_PARSE_PARAMETERS_START(1, 4)

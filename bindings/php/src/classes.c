@@ -49,7 +49,7 @@ TslabMap *php_tslab_map_of_object(Object *object) {
 }
 
 /* Reads a lifetime of seconds; null is TSLAB_MAP_TTL_DEFAULT. */
-int php_tslab_read_ttl(double seconds, bool is_null, uint32_t argument, uint32_t *ret_ms) {
+int php_tslab_read_ttl(double seconds, bool is_null, uint32_t argument, uint64_t *ret_ms) {
         *ret_ms = TSLAB_MAP_TTL_DEFAULT;
         if (is_null || php_tslab_ttl_ms(seconds, ret_ms) == 0)
                 return 0;
@@ -60,11 +60,15 @@ int php_tslab_read_ttl(double seconds, bool is_null, uint32_t argument, uint32_t
 /* Reads how long a claim stands; INF is as long as there can be. */
 int php_tslab_read_limit(double seconds, bool is_null, uint32_t fallback_ms, uint32_t argument,
                          uint32_t *ret_ms) {
+        uint64_t ms;
+
         *ret_ms = fallback_ms;
         if (is_null)
                 return 0;
-        if (php_tslab_ttl_ms(MIN(seconds, 4e6), ret_ms) == 0)
+        if (php_tslab_ttl_ms(MIN(seconds, 4e6), &ms) == 0) {
+                *ret_ms = (uint32_t) ms;
                 return 0;
+        }
         zend_argument_value_error(argument, "must be greater than 0");
         return -EINVAL;
 }

@@ -8,7 +8,7 @@
 typedef struct Object {
         TslabPool *pool; /* Pool */
         TslabMap *map; /* the others */
-        uint32_t ttl_ms; /* Cache */
+        uint64_t ttl_ms; /* Cache */
         uint32_t burst; /* Limiter */
         double per_second;
         zend_string *key; /* Lock */
@@ -36,7 +36,7 @@ static inline Object *object_of(zend_object *object) {
 TslabMap *php_tslab_map_of_object(Object *object);
 int php_tslab_read_limit(double seconds, bool is_null, uint32_t fallback_ms, uint32_t argument,
                          uint32_t *ret_ms);
-int php_tslab_read_ttl(double seconds, bool is_null, uint32_t argument, uint32_t *ret_ms);
+int php_tslab_read_ttl(double seconds, bool is_null, uint32_t argument, uint64_t *ret_ms);
 TslabPool *php_tslab_pool_of_name(zend_string *socket);
 int php_tslab_read_options(HashTable *options, uint32_t argument, struct tslab_map_options *ret);
 int php_tslab_cache_construct(Object *object, TslabPool *pool, zend_string *name, double ttl,
@@ -44,6 +44,6 @@ int php_tslab_cache_construct(Object *object, TslabPool *pool, zend_string *name
 bool php_tslab_cache_failed(TslabMap *map, const char *text, int r);
 int php_tslab_take_tokens(TslabMap *map, zend_string *key, double per_second, zend_long burst, zend_long cost,
                           uint64_t *ret_ms);
-int php_tslab_read_cache_ttl(zval *ttl, uint32_t fallback_ms, uint32_t argument, uint32_t *ret_ms,
+int php_tslab_read_cache_ttl(zval *ttl, uint64_t fallback_ms, uint32_t argument, uint64_t *ret_ms,
                              bool *ret_is_over);
-int php_tslab_cache_store(TslabMap *map, zend_string *key, zval *value, uint32_t ttl_ms, bool is_over);
+int php_tslab_cache_store(TslabMap *map, zend_string *key, zval *value, uint64_t ttl_ms, bool is_over);

@@ -18,17 +18,19 @@
 #endif
 
 /* Returns 0 with the lifetime, of at least a millisecond, or -EINVAL. INFINITY is no end. */
-int php_tslab_ttl_ms(double seconds, uint32_t *ret_ms) {
+int php_tslab_ttl_ms(double seconds, uint64_t *ret_ms) {
         double ms = ceil(seconds * 1000);
 
         if (isnan(ms) || ms < 1)
                 return -EINVAL;
-        *ret_ms = isinf(ms) ? TSLAB_MAP_TTL_NONE : ms >= UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t) ms;
+        *ret_ms = isinf(ms)                 ? TSLAB_MAP_TTL_NONE
+                  : ms >= TSLAB_MAP_TTL_MAX ? TSLAB_MAP_TTL_MAX
+                                            : (uint64_t) ms;
         return 0;
 }
 
 int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, size_t value_size,
-                            uint32_t mode, tslab_handle version, uint32_t ttl_ms) {
+                            uint32_t mode, tslab_handle version, uint64_t ttl_ms) {
         const struct tslab_map_put_options options = {
                 .size = sizeof(options),
                 .epoch = TSLAB_EPOCH_CURRENT,
@@ -91,7 +93,7 @@ int php_tslab_map_remove(TslabMap *map, zend_string *key, tslab_handle version) 
 }
 
 int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
-                            uint32_t mode, uint32_t ttl_ms, zend_long *ret_value) {
+                            uint32_t mode, uint64_t ttl_ms, zend_long *ret_value) {
         const struct tslab_map_add_options options = {
                 .size = sizeof(options), .mode = mode, .ttl_ms = ttl_ms, .initial = initial
         };
@@ -189,8 +191,7 @@ int php_tslab_options_read(HashTable *from, struct tslab_map_options *ret) {
                 if (Z_TYPE_P(value) == IS_NULL)
                         continue;
                 if (zend_string_equals_literal(name, "ttl")) {
-                        r = read_number(value, UINT32_MAX - 1, 1000, &number);
-                        options.ttl_ms = (uint32_t) number;
+                        r = read_number(value, TSLAB_MAP_TTL_MAX, 1000, &options.ttl_ms);
                 } else if (zend_string_equals_literal(name, "stale")) {
                         r = read_number(value, UINT32_MAX - 1, 1000, &number);
                         options.stale_ms = (uint32_t) number;
@@ -253,7 +254,7 @@ int php_tslab_map_take_value(TslabMap *map, zend_string *key, zend_string **ret,
 }
 
 /* Gives the entry another lifetime. */
-int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint32_t ttl_ms) {
+int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint64_t ttl_ms) {
         struct tslab_map *live;
         int r;
 

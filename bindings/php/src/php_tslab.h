@@ -108,13 +108,13 @@ static zend_always_inline int php_tslab_map_use(TslabMap *map, struct tslab_map 
         } while (0)
 
 /* map.c */
-int php_tslab_ttl_ms(double seconds, uint32_t *ret_ms);
+int php_tslab_ttl_ms(double seconds, uint64_t *ret_ms);
 int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, size_t value_size,
-                            uint32_t mode, tslab_handle version, uint32_t ttl_ms);
+                            uint32_t mode, tslab_handle version, uint64_t ttl_ms);
 int php_tslab_map_get_value(TslabMap *map, zend_string *key, zend_string **ret, struct tslab_map_info *info);
 int php_tslab_map_remove(TslabMap *map, zend_string *key, tslab_handle version);
 int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
-                            uint32_t mode, uint32_t ttl_ms, zend_long *ret_value);
+                            uint32_t mode, uint64_t ttl_ms, zend_long *ret_value);
 int php_tslab_map_get_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *ret_version);
 int php_tslab_map_extend_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *version);
 int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds);
@@ -124,7 +124,7 @@ int php_tslab_map_take_value(TslabMap *map, zend_string *key, zend_string **ret,
                              struct tslab_map_info *ret_info);
 zend_string *php_tslab_map_next_key(TslabMap *map, struct tslab_map_cursor *cursor,
                                     struct tslab_map_info *ret_info);
-int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint32_t ttl_ms);
+int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint64_t ttl_ms);
 int php_tslab_map_take_tokens(TslabMap *map, zend_string *key, double per_second, uint32_t burst,
                               uint32_t cost, uint64_t *ret_retry_ms);
 int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint32_t limit_ms,
@@ -149,13 +149,13 @@ void php_tslab_memo_free(TslabMap *map);
 int php_tslab_cache_get(TslabMap *map, zend_string *key, uint32_t accept, zval *ret,
                         struct tslab_map_info *info);
 int php_tslab_cache_set(TslabMap *map, zend_string *key, zval *value, uint32_t mode, tslab_handle version,
-                        uint32_t ttl_ms);
-int php_tslab_cache_step(TslabMap *map, zend_string *key, zend_long step, uint32_t ttl_ms, zval *ret);
+                        uint64_t ttl_ms);
+int php_tslab_cache_step(TslabMap *map, zend_string *key, zend_long step, uint64_t ttl_ms, zval *ret);
 int php_tslab_cache_swap(TslabMap *map, zend_string *key, zend_long old, zend_long new);
 int php_tslab_cache_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
-                              uint32_t ttl_ms, zval *ret);
+                              uint64_t ttl_ms, zval *ret);
 zend_result php_tslab_cache_compute(TslabMap *map, zend_string *key, zend_fcall_info *call,
-                                    zend_fcall_info_cache *cache, zval *argument, uint32_t ttl_ms,
+                                    zend_fcall_info_cache *cache, zval *argument, uint64_t ttl_ms,
                                     double timeout, zval *ret);
 
 /* error.c */

@@ -24,7 +24,7 @@ _OF_MAP = 'limit_bytes', 'value_max', 'stale', 'evict'
 class Cache(BaseCache):
     """A tslab.Cache with the methods of cachelib. If the pool does not take a value, because it is too large, the pool
     is full, or a daemon is needed and absent, the value is not set, the key is absent, and the call says so. Timeouts
-    over 49 days are 49 days. `pool` is a tslab.Pool, or the name of one, or None for $TSLAB_POOL. `options` go to
+    over ten years are ten years. `pool` is a tslab.Pool, or the name of one, or None for $TSLAB_POOL. `options` go to
     cachelib, and to tslab.Map: `evict`, `limit_bytes` and so on."""
 
     serializer = BaseSerializer()

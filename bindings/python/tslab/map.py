@@ -27,7 +27,8 @@ _get, _get_plain, _buffer, _NULL = lib.tslab_map_get, lib.get_plain, ffi.buffer,
 _WAIT_SLICE_MS = 200    # after which signals are served at the latest
 _UNPICKLED = '_native', '_owner', '_buffers', 'size_max'       # attributes that a copy of a map has of its own
 
-TTL_MAX: int = (lib.TSLAB_MAP_TTL_NONE - 1) // 1000     # 49 days
+TTL_MAX: int = lib.TSLAB_MAP_TTL_MAX // 1000            # ten years, in seconds
+WAIT_MAX = (2 ** 32 - 1) // 1000                        # 49 days
 Lifetime = Union[float, datetime.timedelta]      # seconds
 
 
@@ -49,8 +50,8 @@ def ttl_ms(ttl: Optional[Lifetime]) -> int:
 
 
 def _limit_ms(ttl: Lifetime) -> int:
-    """A lifetime of a claim."""
-    return min(ttl_ms(ttl), int(lib.TSLAB_MAP_TTL_NONE))
+    """How long a claim stands: 49 days at most."""
+    return min(ttl_ms(ttl), WAIT_MAX * 1000)
 
 
 def ttl_left(found: Any) -> float:
@@ -116,7 +117,7 @@ class Map(MutableMapping[bytes, bytes]):
     atomic: they go from entry to entry. len() walks through all of the map. dict(map) asks for each key in turn, and
     raises KeyError if one is gone by then; dict(map.items()) does not.
 
-    An entry may have a lifetime in seconds, or as a timedelta, up to 49 days. When it is over, the key is absent, and within a second the
+    An entry may have a lifetime in seconds, or as a timedelta, up to ten years. When it is over, the key is absent, and within a second the
     memory goes back.
 
     Keys are text, which is UTF-8, and keys and values are bytes, or any object with the buffer protocol, taken byte by
@@ -450,7 +451,7 @@ class Map(MutableMapping[bytes, bytes]):
     def _extend(self, key: bytes, claim: Any, ttl: Lifetime) -> None:
         check(lib.tslab_map_claim_extend(self._map, key, len(key), _limit_ms(ttl), claim), 'extending a claim')
 
-    def wait(self, key: Key, version: int, timeout: float = TTL_MAX) -> bool:
+    def wait(self, key: Key, version: int, timeout: float = WAIT_MAX) -> bool:
         """Waits until a claim is no more. Returns False if the time limit in seconds is over before that. Version 0
         means any claim. Other greenlets of the thread run meanwhile; with asyncio, await wait_async(). Error with EDEADLK
         at once: no greenlets run here, and this thread made the claim, or extended it last."""
@@ -470,7 +471,7 @@ class Map(MutableMapping[bytes, bytes]):
             if self._waited(key, version, math.ceil(min(left_ms, _WAIT_SLICE_MS))):
                 return True
 
-    async def wait_async(self, key: Key, version: int, timeout: float = TTL_MAX) -> bool:
+    async def wait_async(self, key: Key, version: int, timeout: float = WAIT_MAX) -> bool:
         """As wait(), for asyncio."""
         import asyncio      # noqa: PLC0415 (other programs need not load it)
         key, end = encoded(key), time.monotonic() + timeout

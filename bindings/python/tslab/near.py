@@ -13,7 +13,7 @@ from tslab import _engine, _wait
 from tslab._bytes import BUFFER_SIZE, Buffers, Bytes, c_string, encoded
 from tslab._native import ffi, lib
 from tslab.errors import ClosedError, Error, check, error
-from tslab.map import TTL_MAX, Lifetime, Map, seconds
+from tslab.map import TTL_MAX, WAIT_MAX, Lifetime, Map, seconds
 from tslab.pool import Pool
 
 Key = Union[str, Bytes, int, float]
@@ -142,8 +142,8 @@ class NearCache:
         lifetime, wait = math.inf if ttl is None else seconds(ttl), seconds(wait)
         if lifetime != math.inf and not 0.001 <= lifetime <= TTL_MAX:
             raise ValueError(f'a lifetime is math.inf, or 1 ms to {TTL_MAX} seconds, not {lifetime}')
-        if not 0 <= wait <= TTL_MAX:
-            raise ValueError(f'a wait is 0 to {TTL_MAX} seconds, not {wait}')
+        if not 0 <= wait <= WAIT_MAX:
+            raise ValueError(f'a wait is 0 to {WAIT_MAX} seconds, not {wait}')
         self._made_of = {'engine': engine, 'prefix': prefix, 'ttl': ttl, 'name': name, 'wait': wait}
         self.engine, self.name = _engine.client_of(engine), name
         _engine.check(self.engine)
@@ -244,7 +244,7 @@ class NearCache:
         """False: the server that answered is not the one that is heard, and the answer may be old."""
         ttl_ms = self._ttl_ms
         if left_ms >= 0:
-            ttl_ms = max(1, min(ttl_ms, left_ms, lib.TSLAB_MAP_TTL_NONE - 1))
+            ttl_ms = max(1, min(ttl_ms, left_ms, lib.TSLAB_MAP_TTL_MAX))
         if server is None and claim.claim.copy:
             self._log_seldom('no copy is kept: the server does not tell its run id; let the user of the engine call INFO')
         r = lib.tslab_near_fill(self._opened.near, name, len(name), ffi.addressof(claim, 'claim'), server or ffi.NULL,

@@ -186,8 +186,8 @@ class SessionStore(Store):
     # The sessions of a user are a list of ids, which may name sessions that have ended.
 
     def assign(self, session: Key, user: Key) -> None:
-        """Says whose session it is, once it is set. That holds for 49 days after the last call for this user. A session that
-        gets another id is assigned anew."""
+        """Says whose session it is, once it is set. That holds for ten years after the last call for this user. A session
+        that gets another id is assigned anew."""
         key, id_ = encoded(user), encoded(session)
         if self._behind:
             self._behind.assign(key, id_)

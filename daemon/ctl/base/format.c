@@ -175,7 +175,7 @@ int parse_epoch(const char *text, uint32_t *ret_epoch) {
         return 0;
 }
 
-int parse_span(const char *text, uint32_t max_msec, uint32_t *ret_msec) {
+int parse_span(const char *text, uint64_t max_msec, uint64_t *ret_msec) {
         uint32_t seconds = 0, msec = 0;
         const char *end;
 
@@ -197,12 +197,18 @@ int parse_span(const char *text, uint32_t max_msec, uint32_t *ret_msec) {
         if (seconds * UINT64_C(1000) + msec > max_msec)
                 return -ERANGE;
 
-        *ret_msec = seconds * 1000 + msec;
+        *ret_msec = seconds * UINT64_C(1000) + msec;
         return 0;
 }
 
 int parse_seconds(const char *text, uint32_t *ret_msec) {
-        return parse_span(text, PROTO_WAIT_MSEC_MAX, ret_msec);
+        uint64_t msec;
+        int r;
+
+        r = parse_span(text, PROTO_WAIT_MSEC_MAX, &msec);
+        if (r == 0)
+                *ret_msec = (uint32_t) msec;
+        return r;
 }
 
 int parse_bytes(const char *text, uint64_t *ret_bytes) {

@@ -40,6 +40,6 @@ int parse_epoch(const char *text, uint32_t *ret_epoch);
 /* Seconds with up to three decimals, as milliseconds. -EINVAL; -ERANGE: over a day. */
 int parse_seconds(const char *text, uint32_t *ret_msec);
 /* As parse_seconds(); -ERANGE: over `max_msec`. */
-int parse_span(const char *text, uint32_t max_msec, uint32_t *ret_msec);
+int parse_span(const char *text, uint64_t max_msec, uint64_t *ret_msec);
 /* Bytes, with K, M or G for powers of 1024. -EINVAL, -ERANGE. */
 int parse_bytes(const char *text, uint64_t *ret_bytes);

@@ -31,8 +31,8 @@ MapBy arg_by;
 uint32_t arg_map_set;
 uint64_t arg_map_limit;
 uint64_t arg_map_value_max;
-uint32_t arg_map_ttl_msec;
-uint32_t arg_map_stale_msec;
+uint64_t arg_map_ttl_msec;
+uint64_t arg_map_stale_msec;
 bool arg_map_sieve;
 const char *arg_svg;
 const char *arg_write;
@@ -139,10 +139,11 @@ static int set_map_bytes(const char *name, const char *text, uint32_t bit, uint6
         return CTL_DONE;
 }
 
-static int set_map_span(const char *name, const char *text, uint32_t bit, uint32_t *ret) {
-        if (parse_span(text, UINT32_MAX - 1, ret) < 0)
-                return complain_usage("'%s' is no time; %s takes seconds, as 0.5, and 49 days at most", text,
-                                      name);
+static int set_map_span(const char *name, const char *text, uint32_t bit, uint64_t max, const char *words,
+                        uint64_t *ret) {
+        if (parse_span(text, max, ret) < 0)
+                return complain_usage("'%s' is no time; %s takes seconds, as 0.5, and %s at most", text, name,
+                                      words);
         arg_map_set |= bit;
         return CTL_DONE;
 }
@@ -164,11 +165,12 @@ static int set_value_max(const char *text) {
 }
 
 static int set_ttl(const char *text) {
-        return set_map_span("--ttl", text, MAP_SET_TTL, &arg_map_ttl_msec);
+        return set_map_span("--ttl", text, MAP_SET_TTL, PROTO_MAP_TTL_MSEC_MAX, "ten years",
+                            &arg_map_ttl_msec);
 }
 
 static int set_stale(const char *text) {
-        return set_map_span("--stale", text, MAP_SET_STALE, &arg_map_stale_msec);
+        return set_map_span("--stale", text, MAP_SET_STALE, UINT32_MAX - 1, "49 days", &arg_map_stale_msec);
 }
 
 static int set_svg(const char *path) {

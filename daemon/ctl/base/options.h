@@ -67,8 +67,8 @@ extern bool arg_check;
 extern uint32_t arg_map_set;
 extern uint64_t arg_map_limit;
 extern uint64_t arg_map_value_max;
-extern uint32_t arg_map_ttl_msec;
-extern uint32_t arg_map_stale_msec;
+extern uint64_t arg_map_ttl_msec;
+extern uint64_t arg_map_stale_msec;
 extern bool arg_map_sieve;
 extern MapBy arg_by;
 extern const char *arg_columns; /* NULL: not given */

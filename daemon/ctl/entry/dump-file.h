@@ -41,8 +41,8 @@ typedef struct DumpRecord {
 } DumpRecord;
 
 typedef struct DumpMap {
-        uint64_t limit_bytes;
-        uint32_t ttl_ms, stale_ms, value_max, evict; /* as in tslab_map_options */
+        uint64_t limit_bytes, ttl_ms;
+        uint32_t stale_ms, value_max, evict, unused; /* as in tslab_map_options */
 } DumpMap;
 
 typedef struct DumpFile {

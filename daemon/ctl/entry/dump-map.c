@@ -118,7 +118,7 @@ static CtlExit begin_map(Entries *entries, const char *name, const void *value) 
         return entries_open_map(entries, name, &options);
 }
 
-static int put_entry(Entries *entries, const DumpRecord *record, uint32_t ttl_ms, const void *key,
+static int put_entry(Entries *entries, const DumpRecord *record, uint64_t ttl_ms, const void *key,
                      const void *value) {
         const struct tslab_map_put_options options = { .size = sizeof(options),
                                                        .epoch = TSLAB_EPOCH_CURRENT,
@@ -137,7 +137,7 @@ static int put_entry(Entries *entries, const DumpRecord *record, uint32_t ttl_ms
 
 static CtlExit load_entry(Entries *entries, const DumpRecord *record, uint64_t elapsed, const void *key,
                           const void *value, DumpCounts *counts) {
-        uint32_t ttl_ms = TSLAB_MAP_TTL_NONE;
+        uint64_t ttl_ms = TSLAB_MAP_TTL_NONE;
         int r;
 
         if (record->ttl_left_ms != UINT64_MAX) {
@@ -147,7 +147,7 @@ static CtlExit load_entry(Entries *entries, const DumpRecord *record, uint64_t e
                         counts->expired++;
                         return CTL_DONE;
                 }
-                ttl_ms = left < TSLAB_MAP_TTL_NONE ? (uint32_t) left : TSLAB_MAP_TTL_NONE - 1;
+                ttl_ms = left < TSLAB_MAP_TTL_MAX ? left : TSLAB_MAP_TTL_MAX;
         }
         r = put_entry(entries, record, ttl_ms, key, value);
         if (r == 0)

@@ -149,7 +149,7 @@ CtlExit entry_get(Entries *entries, const EntryKey *key, const char *text, void 
 }
 
 CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size_t size,
-                  const uint32_t *ttl_ms) {
+                  const uint64_t *ttl_ms) {
         struct tslab_map_put_options options = { .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT };
         int r;
 

@@ -48,7 +48,7 @@ char *entry_key_format(const void *bytes, size_t size);
 CtlExit entry_get(Entries *entries, const EntryKey *key, const char *text, void **ret_value,
                   struct tslab_map_info *ret_info);
 CtlExit entry_put(Entries *entries, const EntryKey *key, const void *value, size_t size,
-                  const uint32_t *ttl_ms);
+                  const uint64_t *ttl_ms);
 CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text);
 /* Deletes all entries that are there when it comes to them, and counts them. */
 CtlExit entries_delete_all(Entries *entries, uint64_t *ret_n);

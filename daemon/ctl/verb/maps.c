@@ -110,7 +110,7 @@ CtlExit verb_maps_set(char **args, size_t n_args) {
         set.set = arg_map_set;
         set.limit_bytes = arg_map_limit;
         set.ttl_msec = arg_map_ttl_msec;
-        set.stale_msec = arg_map_stale_msec;
+        set.stale_msec = (uint32_t) arg_map_stale_msec;
         set.value_max_bytes = (uint32_t) arg_map_value_max;
         set.evict = arg_map_sieve ? TSLAB__MAP_EVICT__MAP_EVICT_SIEVE : TSLAB__MAP_EVICT__MAP_EVICT_NEVER;
         r = admit_map(args[0]);

@@ -15,7 +15,7 @@ typedef struct ShmMapAdd {
         int64_t delta;
         int64_t initial; /* the value that an absent key counts as */
         ShmMapAddMode mode;
-        uint32_t ttl_ms, epoch; /* as in ShmMapPut, for a counter that the call makes */
+        uint64_t ttl_ms, epoch; /* as in ShmMapPut, for a counter that the call makes */
 } ShmMapAdd;
 
 /*

@@ -214,7 +214,7 @@ int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t versi
 }
 
 int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t limit_ms,
-                   uint32_t ttl_ms, ShmMapPut *ret) {
+                   uint64_t ttl_ms, ShmMapPut *ret) {
         ShmMapView view;
         ShmClaim claim;
         uint64_t end;

@@ -52,7 +52,7 @@ int shm_map_find_claim(const ShmTrie *trie, const ShmMapKey *key, uint64_t versi
  * claim, or no longer, or the lifetime is over; -EIDRM.
  */
 int shm_map_fulfil(const ShmTrie *trie, const ShmMapKey *key, uint64_t version, uint32_t limit_ms,
-                   uint32_t ttl_ms, ShmMapPut *ret);
+                   uint64_t ttl_ms, ShmMapPut *ret);
 
 /* As shm_map_look() and shm_map_get(), also of a stale value: then ret_view->is_over is set. */
 int shm_map_look_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view);

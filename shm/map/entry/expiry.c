@@ -54,7 +54,7 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, u
         return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
 }
 
-int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms) {
+int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms) {
         uint64_t end, leaf = 0;
         int r;
 

@@ -8,7 +8,7 @@
 #include "shm/map/state/options.h"
 
 /* Gives an entry a new end: `ttl_ms` from now. -ENOENT, -EIDRM, -EROFS; -EINVAL: it is a bucket. */
-int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint32_t ttl_ms);
+int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms);
 
 /*
  * Whether a step is due. It looks at the clock only if any entry expires. There is some time between two passes, unless

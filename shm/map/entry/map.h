@@ -51,7 +51,7 @@ typedef struct ShmMapPut {
         const void *value;
         uint32_t value_size;
         uint32_t epoch; /* as for shm_object_alloc() */
-        uint32_t ttl_ms; /* SHM_MAP_TTL_DEFAULT: the map's; SHM_MAP_TTL_NONE */
+        uint64_t ttl_ms; /* SHM_MAP_TTL_DEFAULT: the map's; SHM_MAP_TTL_NONE */
         uint64_t end_ms; /* on the pool's clock, in place of a lifetime; 0: `ttl_ms` counts */
         uint16_t flags; /* SHM_LEAF_*; of a cell `value` is its 8 bytes */
         const ShmClaim *claim; /* with SHM_LEAF_CLAIM; `value`: the stale one */

@@ -210,7 +210,7 @@ static uint64_t claim_end(const ShmClaim *claim, uint32_t stale_ms) {
 }
 
 static uint64_t leaf_end(const ShmTrie *trie, const ShmMapOptions *options, const ShmMapPut *put) {
-        uint32_t ttl_ms = put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE;
+        uint64_t ttl_ms = put->ttl_ms ?: options->ttl_ms ?: SHM_MAP_TTL_NONE;
 
         if (put->claim)
                 return claim_end(put->claim, options->stale_ms);

@@ -25,15 +25,16 @@
 #include "shm/map/state/options.h"
 #include "shm/slab/slab.h"
 
-uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms) {
+uint64_t shm_map_end_from(const ShmTrie *trie, uint64_t ttl_ms, uint64_t begun_ms) {
         if (ttl_ms == SHM_MAP_TTL_DEFAULT)
                 ttl_ms = shm_map_options(trie).ttl_ms;
         if (ttl_ms == 0 || ttl_ms == SHM_MAP_TTL_NONE)
                 return 0;
-        return begun_ms + ttl_ms;
+        /* A damaged map's lifetime may be any number: an end that it gives is a time, too. */
+        return begun_ms + (ttl_ms < SHM_MAP_TTL_MAX_MS ? ttl_ms : SHM_MAP_TTL_MAX_MS);
 }
 
-uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms) {
+uint64_t shm_map_end(const ShmTrie *trie, uint64_t ttl_ms) {
         uint64_t end = shm_map_end_from(trie, ttl_ms, 0);
 
         /* For an entry without an end the clock is not read. */

@@ -3,17 +3,23 @@
 #include "shm/map/leaf/leaf.h"
 #include "shm/map/trie/trie.h"
 
-#define SHM_MAP_TTL_DEFAULT UINT32_C(0) /* the map's, see ShmMapOptions */
-#define SHM_MAP_TTL_NONE UINT32_MAX
+#define SHM_MAP_TTL_DEFAULT UINT64_C(0) /* the map's, see ShmMapOptions */
+#define SHM_MAP_TTL_NONE UINT64_MAX
+#define SHM_MAP_TTL_MAX_MS UINT64_C(315576000000) /* ten years */
+
+/* Whether a caller may give it. */
+static inline bool shm_map_ttl_is_sound(uint64_t ttl_ms) {
+        return ttl_ms <= SHM_MAP_TTL_MAX_MS || ttl_ms == SHM_MAP_TTL_NONE;
+}
 
 static inline uint64_t shm_map_now_ms(const ShmTrie *trie) {
         return trie->now_ns(trie->arena) / SHM_NS_PER_MS;
 }
 
 /* The end of an entry that begins now; 0: none. */
-uint64_t shm_map_end(const ShmTrie *trie, uint32_t ttl_ms);
+uint64_t shm_map_end(const ShmTrie *trie, uint64_t ttl_ms);
 /* The end of an entry that began at `begun_ms`; 0: none. */
-uint64_t shm_map_end_from(const ShmTrie *trie, uint32_t ttl_ms, uint64_t begun_ms);
+uint64_t shm_map_end_from(const ShmTrie *trie, uint64_t ttl_ms, uint64_t begun_ms);
 
 bool shm_map_is_past(const ShmTrie *trie, uint64_t ms);
 

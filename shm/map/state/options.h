@@ -13,11 +13,23 @@
 
 typedef struct ShmMapOptions {
         uint64_t limit_bytes; /* 0: none */
-        uint32_t ttl_ms; /* the lifetime of entries that are put without one; 0: no end */
+        uint64_t ttl_ms; /* the lifetime of entries that are put without one; 0: no end */
         uint32_t stale_ms; /* how long entries are kept after their end; 0: not at all */
         uint32_t value_max; /* largest value; 0: the library's default */
         uint32_t evict; /* ShmMapEvict */
 } ShmMapOptions;
+
+#define SHM_MAP_TTL_SECONDS (UINT32_C(1) << 31)
+
+static inline uint64_t shm_map_ttl_unpack(uint32_t ttl) {
+        return ttl & SHM_MAP_TTL_SECONDS ? (ttl & ~SHM_MAP_TTL_SECONDS) * UINT64_C(1000) : ttl;
+}
+
+/* Lifetimes above 24 days are rounded up to seconds. */
+static inline uint32_t shm_map_ttl_pack(uint64_t ttl_ms) {
+        return ttl_ms < SHM_MAP_TTL_SECONDS ? (uint32_t) ttl_ms
+                                            : SHM_MAP_TTL_SECONDS | (uint32_t) ((ttl_ms + 999) / 1000);
+}
 
 /* A reader that was held up may see parts of a later change. Callers to which that matters use shm_map_options(). */
 static inline ShmMapOptions shm_map_options_look(const ShmTrieRoot *root, uint32_t version) {
@@ -26,7 +38,7 @@ static inline ShmMapOptions shm_map_options_look(const ShmTrieRoot *root, uint32
 
         return (ShmMapOptions){
                 .limit_bytes = shm_load_acq(&sets->limit_bytes[i]), /* ORDER: acq; before the version. */
-                .ttl_ms = shm_load_acq(&sets->ttl_ms[i]), /* ORDER: acq; before the version. */
+                .ttl_ms = shm_map_ttl_unpack(shm_load_acq(&sets->ttl[i])), /* ORDER: acq; as above. */
                 .stale_ms = shm_load_acq(&sets->stale_ms[i]), /* ORDER: acq; before the version. */
                 .value_max = value & SHM_MAP_VALUE_MASK,
                 .evict = value >> SHM_MAP_EVICT_SHIFT,
@@ -78,7 +90,7 @@ static inline void shm_map_options_store(ShmTrieRoot *root, const ShmMapOptions 
 
         /* ORDER: rel, pairs with shm_map_options_look(); after the version that made the other set count. */
         shm_store_rel(&sets->limit_bytes[i], options->limit_bytes);
-        shm_store_rel(&sets->ttl_ms[i], options->ttl_ms); /* ORDER: rel; as above. */
+        shm_store_rel(&sets->ttl[i], shm_map_ttl_pack(options->ttl_ms)); /* ORDER: rel; as above. */
         shm_store_rel(&sets->stale_ms[i], options->stale_ms); /* ORDER: rel; as above. */
         /* ORDER: rel; as above. */
         shm_store_rel(&sets->value[i], max | options->evict << SHM_MAP_EVICT_SHIFT);

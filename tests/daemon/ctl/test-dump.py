@@ -42,7 +42,7 @@ def make_dump(*records, age_ms=0):
     return begin + b''.join(records) + record(5, value=struct.pack('<Q', 1 + len(records)))
 
 
-MAP = record(2, b'values', struct.pack('<QIIII', 0, 0, 0, 0, 0))
+MAP = record(2, b'values', struct.pack('<QQIIII', 0, 0, 0, 0, 0, 0))
 
 
 class Dump(Case):
@@ -169,8 +169,8 @@ class Dump(Case):
         for version in 0, 2, 2 ** 32 - 1:
             self.write(make_block(make_dump(MAP), version=version))
             self.refused(1, 'another version', 'load', self.path)
-        for records in (b'', make_dump(record(2, b'', bytes(24))), make_dump(record(2, b'x' * 44, bytes(24))),
-                        make_dump(record(2, b'm', bytes(23))), make_dump(record(7)), make_dump(record(1)),
+        for records in (b'', make_dump(record(2, b'', bytes(32))), make_dump(record(2, b'x' * 44, bytes(32))),
+                        make_dump(record(2, b'm', bytes(31))), make_dump(record(7)), make_dump(record(1)),
                         make_dump(MAP, record(4, b'k', b'1234567')), make_dump(MAP, record(3, b'k' * 4097, b'')),
                         make_dump(MAP, RECORD.pack(3, 2 ** 32 - 1, 2 ** 64 - 1, 0)),
                         make_dump(MAP, RECORD.pack(3, 1, 2 ** 64 - 30, 0)), make_dump(MAP)[:-3], MAP + make_dump()):
@@ -178,7 +178,7 @@ class Dump(Case):
             self.refused(1, 'nothing was loaded', 'load', self.path)
         self.write(make_block(make_dump(record(3, b'k', b'v'))))         # a map is missing
         self.assertEqual(self.json('load', self.path)['entries'], 0)
-        self.write(make_block(make_dump(record(2, b'bad\x01', bytes(24)))))
+        self.write(make_block(make_dump(record(2, b'bad\x01', bytes(32)))))
         self.refused(1, 'no map', 'load', self.path)
         for path in self.folder, '/dev/null', f'{self.folder}/none':
             self.refused(1, path, 'load', path)

@@ -186,7 +186,7 @@ class Maps(Case):
                 ('maps set values --limit 1T', "'1T' is no size"),
                 ('maps set values --limit -1', "'-1' is no size"),
                 ('maps set values --ttl soon', "'soon' is no time"),
-                ('maps set values --ttl 5000000', 'at most'),
+                ('maps set values --ttl 400000000', 'at most'),
                 ('maps set values --evict lru', "'lru' is no way to evict"),
                 ('maps set values --value-max 8G', "'8G' is no size"),
                 ('maps set values --value-max 17M', '16M, the most'),       # no library puts a larger one

@@ -54,7 +54,7 @@ func TestErrors(t *testing.T) {
 	same(t, errors.Is(m.Update([]byte("b"), nil, tslab.PutOptions{}), tslab.ErrNotFound), true)
 	same(t, errors.Is(m.Replace([]byte("a"), 1, nil, tslab.PutOptions{}), tslab.ErrChanged), true)
 	same(t, errors.Is(m.PutWith([]byte("a"), nil, tslab.PutOptions{TTL: -2}), tslab.ErrInvalid), true)
-	same(t, errors.Is(m.PutWith([]byte("a"), nil, tslab.PutOptions{TTL: 50 * 24 * time.Hour}), tslab.ErrInvalid), true)
+	same(t, errors.Is(m.PutWith([]byte("a"), nil, tslab.PutOptions{TTL: 4000 * 24 * time.Hour}), tslab.ErrInvalid), true)
 	full := newNamed(t, m.Pool(), "full", tslab.MapOptions{LimitBytes: 4096})
 	for err, i := error(nil), 0; ; i++ {
 		if err = full.Put([]byte(fmt.Sprint(i)), make([]byte, 200)); err != nil {

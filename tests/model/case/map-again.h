@@ -10,7 +10,7 @@
 #define ADDED 1
 
 /* Actor 0 made the counter, and found it again. */
-static void make_counter(uint32_t ttl_ms, uint32_t epoch) {
+static void make_counter(uint64_t ttl_ms, uint32_t epoch) {
         const ShmMapAdd add = { .delta = OLD, .ttl_ms = ttl_ms, .epoch = epoch };
         ShmMapKey key = map_key(0);
         int64_t sum = 0;

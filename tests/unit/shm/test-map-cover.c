@@ -151,7 +151,7 @@ static void claim(Fixture *f) {
         f->version = claimed.version;
 }
 
-static int fulfil(Fixture *f, uint32_t ttl_ms) {
+static int fulfil(Fixture *f, uint64_t ttl_ms) {
         ShmMapKey k = key_of(f);
         ShmMapPut put = {};
         int r;

@@ -56,7 +56,7 @@ static ShmMapKey key_of(Fixture *f, const char *text) {
         return (ShmMapKey){ text, (uint32_t) strlen(text), shm_hash(&f->arena, text, strlen(text)) };
 }
 
-static int put_mode(Fixture *f, const char *key, const char *value, uint32_t ttl_ms, ShmMapMode mode,
+static int put_mode(Fixture *f, const char *key, const char *value, uint64_t ttl_ms, ShmMapMode mode,
                     uint64_t expected) {
         ShmMapKey k = key_of(f, key);
         ShmMapPut p = {
@@ -71,11 +71,11 @@ static int put_mode(Fixture *f, const char *key, const char *value, uint32_t ttl
         return shm_map_put(&f->actor, &f->trie, &k, &p, NULL);
 }
 
-static int put(Fixture *f, const char *key, const char *value, uint32_t ttl_ms) {
+static int put(Fixture *f, const char *key, const char *value, uint64_t ttl_ms) {
         return put_mode(f, key, value, ttl_ms, SHM_MAP_PUT, 0);
 }
 
-static int touch(Fixture *f, const char *key, uint32_t ttl_ms) {
+static int touch(Fixture *f, const char *key, uint64_t ttl_ms) {
         ShmMapKey k = key_of(f, key);
 
         return shm_map_touch(&f->actor, &f->trie, &k, ttl_ms);
@@ -250,22 +250,22 @@ static void test_expiry_damaged_end(void **state) {
         assert_int_equal(get(f, "a", NULL), 5);
 }
 
-/* 0 is the map's default, the largest number no end, and the largest but one 49 days. */
+/* 0 is the map's default, the largest number no end, and the largest but one ten years. */
 static void test_expiry_bounds(void **state) {
         Fixture *f = *state;
         ShmMapView view;
 
         TRIE_SET_OPTION(&f->trie, ttl_ms, 500);
         assert_int_equal(put(f, "default", "", 0), 0);
-        assert_int_equal(put(f, "none", "", UINT32_MAX), 0);
-        assert_int_equal(put(f, "longest", "", UINT32_MAX - 1), 0);
+        assert_int_equal(put(f, "none", "", UINT64_MAX), 0);
+        assert_int_equal(put(f, "longest", "", SHM_MAP_TTL_MAX_MS), 0);
         assert_int_equal(get(f, "default", &view), 0);
         assert_int_equal(view.expires, BEGIN_MS + 500);
         assert_int_equal(get(f, "none", &view), 0);
         assert_int_equal(view.expires, 0);
         assert_int_equal(get(f, "longest", &view), 0);
-        assert_int_equal(view.expires, BEGIN_MS + UINT32_MAX - 1);
-        clock_ms += UINT32_MAX - 2;
+        assert_int_equal(view.expires, BEGIN_MS + SHM_MAP_TTL_MAX_MS);
+        clock_ms += SHM_MAP_TTL_MAX_MS - 1;
         assert_int_equal(get(f, "default", NULL), -ENOENT);
         assert_int_equal(get(f, "longest", NULL), 0);
         /* A clock that goes back, which the pool's does not, makes entries last longer. */
@@ -430,7 +430,7 @@ static void test_expiry_unknown_end(void **state) {
         assert_int_equal(totals(f).entries, 0);
 }
 
-static int add_ttl(Fixture *f, const char *key, int64_t delta, int64_t initial, uint32_t ttl_ms,
+static int add_ttl(Fixture *f, const char *key, int64_t delta, int64_t initial, uint64_t ttl_ms,
                    int64_t *ret) {
         const ShmMapAdd add = {
                 .delta = delta, .initial = initial, .ttl_ms = ttl_ms, .epoch = SHM_EPOCH_CURRENT

@@ -59,7 +59,7 @@ static int invalidate(Fixture *f, const char *text) {
         return shm_map_invalidate(&f->actor, &f->trie, &key);
 }
 
-static void put_sized(Fixture *f, const char *key, const void *value, size_t size, uint32_t ttl_ms,
+static void put_sized(Fixture *f, const char *key, const void *value, size_t size, uint64_t ttl_ms,
                       const uint64_t *tags, uint32_t n_tags) {
         ShmMapKey k = key_of(f, key);
         ShmMapPut p = {
@@ -74,7 +74,7 @@ static void put_sized(Fixture *f, const char *key, const void *value, size_t siz
         assert_int_equal(shm_map_put(&f->actor, &f->trie, &k, &p, NULL), 0);
 }
 
-static void put(Fixture *f, const char *key, uint32_t ttl_ms, uint64_t tag) {
+static void put(Fixture *f, const char *key, uint64_t ttl_ms, uint64_t tag) {
         put_sized(f, key, "value", 5, ttl_ms, &tag, tag != 0);
 }
 

@@ -127,7 +127,7 @@ static int copy_look(Behind *behind, zend_string *name, uint32_t wait_ms, zend_s
 
 /* -EREMCHG: the answer may be old. */
 static int copy_fill(Behind *behind, zend_string *name, const struct tslab_near_claim *claim,
-                     zend_string *value, uint32_t ttl_ms) {
+                     zend_string *value, uint64_t ttl_ms) {
         const char *server = behind->engine->link->server;
         TslabMap *near = behind->near;
         int r;
@@ -203,8 +203,8 @@ static void add_command(smart_str *commands, const char *word, zend_string *name
         zend_string_release(first);
 }
 
-static uint32_t copy_ttl_ms(zend_long left) {
-        return left < 0 || left >= TSLAB_MAP_TTL_NONE ? TSLAB_MAP_TTL_NONE : (uint32_t) MAX(left, 1);
+static uint64_t copy_ttl_ms(zend_long left) {
+        return left < 0 || (uint64_t) left > TSLAB_MAP_TTL_MAX ? TSLAB_MAP_TTL_NONE : (uint64_t) MAX(left, 1);
 }
 
 static int engine_get(Behind *behind, zend_string *name, const struct tslab_near_claim *claim,
@@ -334,7 +334,7 @@ int php_tslab_behind_get(Behind *behind, zend_string *id, zend_string **ret) {
 
 /* `digest` is that of the value before, "" for none, or NULL for whatever it is. -EAGAIN: it is another one. */
 int php_tslab_behind_put(Behind *behind, zend_string *id, zend_string *value, const char *digest,
-                         uint32_t ttl_ms) {
+                         uint64_t ttl_ms) {
         zend_string *name = name_of(behind, id), *ttl = zend_long_to_str(ttl_ms),
                     *word = zend_string_init(digest ? "EVAL" : "SET", digest ? 4 : 3, false),
                     *old = zend_string_init(digest ? digest : "PX", digest ? strlen(digest) : 2, false),
@@ -361,7 +361,7 @@ int php_tslab_behind_put(Behind *behind, zend_string *id, zend_string *value, co
 }
 
 /* 0: the copy says that most of the lifetime is left. -ENOENT: the session is absent. -EAGAIN: neither is known. */
-static int copy_is_fresh(Behind *behind, zend_string *name, uint32_t ttl_ms) {
+static int copy_is_fresh(Behind *behind, zend_string *name, uint64_t ttl_ms) {
         struct tslab_near_claim claim;
         struct tslab_map_info info;
         zend_string *value;
@@ -378,7 +378,7 @@ static int copy_is_fresh(Behind *behind, zend_string *name, uint32_t ttl_ms) {
 }
 
 /* Begins a lifetime anew; the engine is asked only once an eighth of it is over. */
-int php_tslab_behind_touch(Behind *behind, zend_string *id, uint32_t ttl_ms) {
+int php_tslab_behind_touch(Behind *behind, zend_string *id, uint64_t ttl_ms) {
         zend_string *name = name_of(behind, id), *word, *ttl;
         smart_str command = { 0 };
         zend_long number = 0;

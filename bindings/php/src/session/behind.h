@@ -20,8 +20,8 @@ Behind *php_tslab_behind_new(Engine *engine, TslabPool *pool, zend_string *prefi
 Behind *php_tslab_behind_free(Behind *behind);
 int php_tslab_behind_get(Behind *behind, zend_string *id, zend_string **ret);
 int php_tslab_behind_put(Behind *behind, zend_string *id, zend_string *value, const char *digest,
-                         uint32_t ttl_ms);
-int php_tslab_behind_touch(Behind *behind, zend_string *id, uint32_t ttl_ms);
+                         uint64_t ttl_ms);
+int php_tslab_behind_touch(Behind *behind, zend_string *id, uint64_t ttl_ms);
 int php_tslab_behind_remove(Behind *behind, zend_string *id);
 void php_tslab_behind_digest(zend_string *value, char ret[BEHIND_DIGEST_SIZE]);
 void php_tslab_behind_log(Behind *behind, const char *what);

@@ -253,14 +253,14 @@ static bool is_read(const Session *session, zend_string *key) {
         return session->id && zend_string_equals(session->id, key);
 }
 
-static uint32_t lifetime_ms(zend_long seconds) {
-        uint32_t ms;
+static uint64_t lifetime_ms(zend_long seconds) {
+        uint64_t ms;
 
         return php_tslab_ttl_ms((double) seconds, &ms) == 0 ? ms : 1;
 }
 
 /* Saves a value, and notes its version for a second save of this request. */
-static int session_put(Session *session, zend_string *id, zend_string *value, uint32_t ttl_ms) {
+static int session_put(Session *session, zend_string *id, zend_string *value, uint64_t ttl_ms) {
         bool may_check = session->lock != LOCK_NONE && is_read(session, id);
         struct tslab_map_info info;
         int r;

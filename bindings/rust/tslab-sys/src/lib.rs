@@ -152,8 +152,9 @@ pub const TSLAB_MAP_SET_EVICT: u32 = 16;
 pub const TSLAB_MAP_NAME_MAX: usize = 43;
 pub const TSLAB_MAP_EXISTING: u32 = 1;
 pub const TSLAB_MAP_EXCLUSIVE: u32 = 2;
-pub const TSLAB_MAP_TTL_DEFAULT: u32 = 0;
-pub const TSLAB_MAP_TTL_NONE: u32 = u32::MAX;
+pub const TSLAB_MAP_TTL_DEFAULT: u64 = 0;
+pub const TSLAB_MAP_TTL_MAX: u64 = 315_576_000_000;
+pub const TSLAB_MAP_TTL_NONE: u64 = u64::MAX;
 pub const TSLAB_MAP_EVICT_NEVER: u32 = 0;
 pub const TSLAB_MAP_EVICT_SIEVE: u32 = 1;
 pub const TSLAB_MAP_COUNTER: u32 = 1;
@@ -174,13 +175,12 @@ pub const TSLAB_MAP_EPOCH_ALL: u32 = u32::MAX - 1;
 #[derive(Clone, Copy)]
 pub struct tslab_map_options {
     pub size: usize,
-    pub flags: u32,
-    pub ttl_ms: u32,
+    pub ttl_ms: u64,
     pub limit_bytes: u64,
     pub value_max: u32,
     pub stale_ms: u32,
     pub evict: u32,
-    pub reserved: u32,
+    pub flags: u32,
 }
 
 #[repr(C)]
@@ -212,10 +212,11 @@ pub struct tslab_map_item {
 #[derive(Clone, Copy)]
 pub struct tslab_map_put_options {
     pub size: usize,
+    pub ttl_ms: u64,
     pub epoch: u32,
-    pub ttl_ms: u32,
     pub mode: u32,
     pub n_tags: u32,
+    pub reserved: u32,
     pub version: tslab_handle,
     pub tags: *const tslab_handle,
 }
@@ -224,9 +225,10 @@ pub struct tslab_map_put_options {
 #[derive(Clone, Copy)]
 pub struct tslab_map_add_options {
     pub size: usize,
-    pub mode: u32,
-    pub ttl_ms: u32,
+    pub ttl_ms: u64,
     pub initial: i64,
+    pub mode: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]
@@ -425,14 +427,14 @@ extern "C" {
         n: usize,
         options: *const tslab_map_put_options,
     ) -> isize;
-    pub fn tslab_map_touch(map: *mut tslab_map, key: *const c_void, key_size: usize, ttl_ms: u32) -> c_int;
+    pub fn tslab_map_touch(map: *mut tslab_map, key: *const c_void, key_size: usize, ttl_ms: u64) -> c_int;
     pub fn tslab_map_add(
         map: *mut tslab_map,
         key: *const c_void,
         key_size: usize,
         delta: i64,
         initial: i64,
-        ttl_ms: u32,
+        ttl_ms: u64,
         ret_value: *mut i64,
     ) -> c_int;
     pub fn tslab_map_add_with(
@@ -555,7 +557,7 @@ extern "C" {
         server: *const c_char,
         value: *const c_void,
         value_size: usize,
-        ttl_ms: u32,
+        ttl_ms: u64,
     ) -> c_int;
     pub fn tslab_near_give_up(
         near: *mut tslab_near,

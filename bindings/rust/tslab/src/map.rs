@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::epoch::Epoch;
 use crate::error::{check, errno_of, Error, Result, EAGAIN, EEXIST, EINTR, EMSGSIZE, ENOENT, ETIMEDOUT, EUCLEAN};
-use crate::pool::{millis, non_null, sized, Pool};
+use crate::pool::{long_millis, millis, non_null, sized, Pool};
 use crate::text::Text;
 use tslab_sys as sys;
 
@@ -20,7 +20,7 @@ pub enum Ttl {
     Map,
     /// It has no end.
     Endless,
-    /// So long, up to 49 days.
+    /// So long, up to ten years.
     After(Duration),
 }
 
@@ -31,7 +31,7 @@ impl From<Duration> for Ttl {
 }
 
 impl Ttl {
-    fn raw(self) -> Result<u32> {
+    fn raw(self) -> Result<u64> {
         match self {
             Ttl::Map => Ok(sys::TSLAB_MAP_TTL_DEFAULT),
             Ttl::Endless => Ok(sys::TSLAB_MAP_TTL_NONE),
@@ -40,9 +40,10 @@ impl Ttl {
     }
 }
 
-fn lifetime(time: Duration) -> Result<u32> {
-    match millis(time) {
-        0 | u32::MAX => Err(Error::Invalid),
+fn lifetime(time: Duration) -> Result<u64> {
+    match long_millis(time) {
+        0 => Err(Error::Invalid),
+        ms if ms > sys::TSLAB_MAP_TTL_MAX => Err(Error::Invalid),
         ms => Ok(ms),
     }
 }
@@ -111,7 +112,7 @@ impl MapOptions {
     /// The lifetime of entries that are put without one.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.0.ttl_ms = millis(ttl);
+        self.0.ttl_ms = long_millis(ttl);
         self
     }
 

@@ -211,8 +211,12 @@ pub(crate) fn non_null<T>(pointer: *mut T) -> NonNull<T> {
 }
 
 /// Milliseconds for the library, rounded up.
+pub(crate) fn long_millis(time: Duration) -> u64 {
+    u64::try_from((time.as_nanos() + 999_999) / 1_000_000).unwrap_or(u64::MAX)
+}
+
 pub(crate) fn millis(time: Duration) -> u32 {
-    u32::try_from((time.as_nanos() + 999_999) / 1_000_000).unwrap_or(u32::MAX)
+    u32::try_from(long_millis(time)).unwrap_or(u32::MAX)
 }
 
 /// Where the pool came from.
