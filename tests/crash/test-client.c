@@ -534,7 +534,8 @@ static void expect_as_before(bool cached, int least, int most) {
         read_state(&now);
         EXPECT(now.n_own_fds == run.before.n_own_fds, "its parent has other descriptors than before");
         EXPECT(now.n_other_fds == run.before.n_other_fds, "another client has other descriptors than before");
-        EXPECT(!cached || now.n_cached == run.before.n_cached, "what is cached is not what was");
+        /* On a slow machine the caches of threads that were idle since have been emptied. */
+        EXPECT(!cached || now.n_cached <= run.before.n_cached, "more is cached than was");
         expect_objects();
         n = free_new();
         EXPECT(n >= least && n <= most, "it has left too many objects, or too few");
