@@ -278,7 +278,8 @@ static void count_roughly_again(ShmArena *arena, uint32_t i, uint64_t roughly, u
 
 void shm_map_count_again(ShmArena *arena, uint64_t now_ms) {
         /* A look at a state would give it a page. ORDER: rlx; only a count that was asked for can be rough. */
-        for (uint32_t i = 0; shm_root_was_used(arena, i) && shm_load_rlx(&arena->header->n_miscounts) != 0; i++) {
+        for (uint32_t i = 0; shm_root_was_used(arena, i) && shm_load_rlx(&arena->header->n_miscounts) != 0;
+             i++) {
                 /* ORDER: rlx; the maintainer alone writes it. */
                 uint64_t roughly = shm_load_rlx(&arena->header->maps[i].roughly);
 
