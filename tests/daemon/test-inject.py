@@ -424,11 +424,11 @@ def run_lost(pool, order, n_fds):
     client, other = leave_behind(pool)
     pool.forget_arena()
     pool.start(order)
-    need(pool.daemon.ended(), 'a new pool beside clients of the last one')
+    need(pool.daemon.ended(), f'a new pool beside clients of the last one: {pool.daemon.text()}')
     pool.look_at_end()
     pool.lasting = False
     pool.start()
-    need(pool.daemon.ended(), 'after the failure, a new pool beside clients of the last one')
+    need(pool.daemon.ended(), f'after the failure, a new pool beside clients of the last one: {pool.daemon.text()}')
     pool.go_on(client)
     need(pool.ctl('clients'), 'no daemon')
     wait_until(lambda: not pool.is_known(other), 'a dead client is repaired')
