@@ -9,7 +9,7 @@
 #include "tests/model/world.h"
 
 #define N_SLABS 2 /* for objects; the pool is in memory that the explorer knows, behind them */
-#define POOL_SLABS 31
+#define POOL_SLABS 37
 
 static struct tslab *pool;
 static ThreadState *caller; /* actor 0's */
