@@ -17,7 +17,7 @@ except ImportError:
     print('skipped: no cffi')
     sys.exit(77)
 
-STANDARD = {'stdbool.h': '', 'stddef.h': '', 'sys/types.h': '', 'stdint.h': '#define UINT32_MAX 0xffffffff\n'}
+STANDARD = {'stdbool.h': '', 'stddef.h': '', 'sys/types.h': '', 'stdint.h': '#define UINT32_MAX 0xffffffff\n#define UINT64_MAX 0xffffffffffffffff\n'}
 
 
 def preprocess(cc, folder, headers, empty):

@@ -12,9 +12,11 @@ static ShmMapOptions set_of(uint32_t n) {
 }
 
 static bool is_set(const ShmMapOptions *options) {
-        const ShmMapOptions set = set_of(options->ttl_ms);
+        const ShmMapOptions set = set_of((uint32_t) options->ttl_ms);
 
-        return !memcmp(options, &set, sizeof(set));
+        return options->limit_bytes == set.limit_bytes && options->ttl_ms == set.ttl_ms &&
+               options->stale_ms == set.stale_ms && options->value_max == set.value_max &&
+               options->evict == set.evict;
 }
 
 static void store_set(unsigned actor, uint32_t n) {
@@ -50,10 +52,10 @@ static void post_load(unsigned dead) {
         if (!is_set(&options))
                 model_fail("the options are a mixture");
         if ((int) options.ttl_ms < world.results[1] || (int) options.ttl_ms > world.results[1] + 1)
-                model_fail("change %d is over, the options are those of %u", world.results[1],
-                           options.ttl_ms);
+                model_fail("change %d is over, the options are those of %d", world.results[1],
+                           (int) options.ttl_ms);
         if (!(dead & 1) && (world.results[0] < 1 || world.results[0] > (int) options.ttl_ms))
-                model_fail("loaded %d, the options are those of %u", world.results[0], options.ttl_ms);
+                model_fail("loaded %d, the options are those of %d", world.results[0], (int) options.ttl_ms);
 }
 
 /* clang-format off */
