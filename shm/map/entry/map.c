@@ -109,7 +109,7 @@ static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         int r;
 
         prefetch_leaf(trie, seen);
-        if (shm_map_view_guessed(trie->arena, seen, shm_hint_load(&trie->leaf_room), view) ||
+        if (shm_map_view_guessed(trie->arena, seen, key->hash, shm_hint_load(&trie->leaf_room), view) ||
             shm_map_view(trie->arena, seen, view) == 0) {
                 bool same = shm_map_is_key(view, key);
 

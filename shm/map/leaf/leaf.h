@@ -155,14 +155,17 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
 }
 
 /*
- * As shm_map_view(), where the leaf's slot is as large as guessed. The guess saves the look at the slab's line, a cache
- * miss in a large map. `expires` proves it: it has the seal of this leaf, so no other bytes pass for the leaf's. False:
- * the guess is wrong, or the leaf has an end, or is not whole.
+ * As shm_map_view(), where the leaf's slot is as large as guessed. The guess saves the look at the slab's line, a
+ * cache miss in a large map. Three things prove it. `expires` has the seal of this leaf: of the bytes in other slots,
+ * only a cell of this leaf that stands at 0 has it. The hash is that of the key that is looked for, which such a
+ * cell's leaf has elsewhere. And a leaf of that size is in slots of that size: slot 0 is at the same place for each.
+ * False: the guess is wrong, or it is the leaf of another key, or has an end, or is not whole.
  */
-static inline bool shm_map_view_guessed(const ShmArena *arena, uint64_t handle, uint32_t room,
+static inline bool shm_map_view_guessed(const ShmArena *arena, uint64_t handle, uint64_t hash, uint32_t room,
                                         ShmMapView *ret) {
         SlotId id = shm_handle_slot(handle);
         uint8_t *object = shm_arena_slab(arena, slot_id_slab(id)) + slot_id_slot(id) * room;
+        uint64_t size;
 
         /* A slot of that size may not fit. Only bytes of a live object: reading a hole would make its page. */
         if (room < sizeof(ShmMapLeaf) || (slot_id_slot(id) + 1U) * room > SHM_SLAB_SIZE ||
@@ -171,8 +174,10 @@ static inline bool shm_map_view_guessed(const ShmArena *arena, uint64_t handle, 
             shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
                 return false;
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
-        if (ret->head.expires != shm_leaf_seal(handle) || ret->head.flags & SHM_LEAF_ODD ||
-            sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size > room)
+        size = sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size;
+        if (ret->head.expires != shm_leaf_seal(handle) || ret->head.hash != hash ||
+            ret->head.flags & SHM_LEAF_ODD || size > room ||
+            arena->classes[shm_arena_class(arena, size)].size != room)
                 return false;
         ret->handle = handle;
         ret->bytes = object + sizeof(ShmMapLeaf);

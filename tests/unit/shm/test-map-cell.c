@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,8 +256,70 @@ static void test_limit_refused_in_turns(void **state) {
         assert_int_equal(f->actor.turn.begun, 0);
 }
 
+/* A get takes a leaf's slot for as large as the one that it read last, until the leaf's bytes say that it is not. */
+static void put_and_get(Fixture *f, const char *text, uint32_t size) {
+        ShmMapKey key = { text, (uint32_t) strlen(text), shm_hash(&f->arena, text, strlen(text)) };
+        static const char value[1000];
+        char buffer[sizeof(value)];
+        ShmMapPut put = {
+                .mode = SHM_MAP_PUT, .value = value, .value_size = size, .epoch = SHM_EPOCH_CURRENT
+        };
+
+        assert_int_equal(shm_map_put(&f->actor, &f->trie, &key, &put, NULL), 0);
+        assert_int_equal(shm_map_get(&f->trie, &key, buffer, sizeof(buffer), NULL), size);
+}
+
+/* The word of a counter that stands at 0 has the bytes of no end. */
+static void test_counters_beside_other_sizes(void **state) {
+        static const uint32_t sizes[] = { 40, 60, 80, 110 };
+        Fixture *f = *state;
+        char name[48];
+
+        for (size_t n = 4; n < 44; n += 8)
+                for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 8; i++) {
+                        int64_t number = -1;
+                        ShmMapKey key;
+
+                        memset(name, 'a' + (int) (n / 8), sizeof(name));
+                        (void) snprintf(name + n, sizeof(name) - n, "%zu", i);
+                        key = (ShmMapKey){ name, (uint32_t) strlen(name),
+                                           shm_hash(&f->arena, name, strlen(name)) };
+                        assert_int_equal(shm_map_add(&f->actor, &f->trie, &key,
+                                                     &(ShmMapAdd){ .epoch = SHM_EPOCH_CURRENT }, &number),
+                                         0);
+                        put_and_get(f, "other", sizes[i % 4]);
+                        assert_int_equal(shm_map_get(&f->trie, &key, &number, sizeof(number), NULL), 8);
+                        assert_int_equal(number, 0);
+                }
+}
+
+/* A small entry in slot 0 of its slab, which is looked at as if it were as large as another, counts as what it is. */
+static void test_bytes_beside_other_sizes(void **state) {
+        ShmMapKey one = { "one", 3, 0 };
+        Fixture *f = *state;
+        uint64_t bytes;
+
+        one.hash = shm_hash(&f->arena, one.bytes, one.size);
+        put_and_get(f, "large", 700);
+        put_and_get(f, "small", 3);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie,
+                                        &(ShmMapKey){ "small", 5, shm_hash(&f->arena, "small", 5) }, 0),
+                         0);
+        shm_tally_flush(&f->actor);
+        bytes = shm_map_bytes(&f->trie);
+        for (int i = 0; i < 200; i++) {
+                put_and_get(f, "one", 3);
+                put_and_get(f, "large", 700);
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &one, 0), 0);
+        }
+        shm_tally_flush(&f->actor);
+        assert_int_equal(shm_map_bytes(&f->trie), bytes);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_counters_beside_other_sizes, map_setup, map_teardown),
+                cmocka_unit_test_setup_teardown(test_bytes_beside_other_sizes, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_same_hash, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_map, map_setup, map_teardown),
                 cmocka_unit_test_setup_teardown(test_add_other_kind, map_setup, map_teardown),
