@@ -30,6 +30,8 @@ typedef struct ShmMapOptionSets {
 } ShmMapOptionSets;
 static_assert(sizeof(ShmMapOptionSets) == 40, "arena format");
 
+#define SHM_MAP_TTL_MAX_MS UINT64_C(315576000000) /* ten years: what a lifetime may be */
+
 /* A bit for each named root, of those that name maps. */
 typedef struct ShmMapSet {
         uint64_t bits[4];

@@ -30,8 +30,7 @@ uint64_t shm_map_end_from(const ShmTrie *trie, uint64_t ttl_ms, uint64_t begun_m
                 ttl_ms = shm_map_options(trie).ttl_ms;
         if (ttl_ms == 0 || ttl_ms == SHM_MAP_TTL_NONE)
                 return 0;
-        /* A damaged map's lifetime may be any number: an end that it gives is a time, too. */
-        return begun_ms + (ttl_ms < SHM_MAP_TTL_MAX_MS ? ttl_ms : SHM_MAP_TTL_MAX_MS);
+        return begun_ms + ttl_ms;
 }
 
 uint64_t shm_map_end(const ShmTrie *trie, uint64_t ttl_ms) {

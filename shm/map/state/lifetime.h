@@ -5,7 +5,6 @@
 
 #define SHM_MAP_TTL_DEFAULT UINT64_C(0) /* the map's, see ShmMapOptions */
 #define SHM_MAP_TTL_NONE UINT64_MAX
-#define SHM_MAP_TTL_MAX_MS UINT64_C(315576000000) /* ten years */
 
 /* Whether a caller may give it. */
 static inline bool shm_map_ttl_is_sound(uint64_t ttl_ms) {

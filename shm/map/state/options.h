@@ -21,8 +21,11 @@ typedef struct ShmMapOptions {
 
 #define SHM_MAP_TTL_SECONDS (UINT32_C(1) << 31)
 
+/* Also of a damaged map it is a lifetime. */
 static inline uint64_t shm_map_ttl_unpack(uint32_t ttl) {
-        return ttl & SHM_MAP_TTL_SECONDS ? (ttl & ~SHM_MAP_TTL_SECONDS) * UINT64_C(1000) : ttl;
+        uint64_t ms = ttl & SHM_MAP_TTL_SECONDS ? (ttl & ~SHM_MAP_TTL_SECONDS) * UINT64_C(1000) : ttl;
+
+        return ms < SHM_MAP_TTL_MAX_MS ? ms : SHM_MAP_TTL_MAX_MS;
 }
 
 /* Lifetimes above 24 days are rounded up to seconds. */
