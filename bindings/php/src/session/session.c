@@ -36,6 +36,7 @@ typedef struct Session {
         zend_string *lock_key;
         tslab_handle claim; /* 0: not locked */
         pid_t claimant; /* a child that is forked meanwhile does not end it */
+        pid_t opener; /* nor does such a child save anything as it ends: its parent goes on with the session */
 } Session;
 
 /* Returns the part after "NAME=", or NULL. */
@@ -108,6 +109,7 @@ static int session_open(Session *session, const Path *path) {
         session->map = php_tslab_map_get(pool, path->texts[PATH_MAP], &options);
         session->lock = path->lock;
         session->wait = path->wait;
+        session->opener = getpid();
         if (ZSTR_LEN(path->texts[PATH_BEHIND]) == 0)
                 return 0;
         engine = php_tslab_engine_new(ZSTR_VAL(path->texts[PATH_BEHIND]), path->timeout);
@@ -280,11 +282,16 @@ static int session_put(Session *session, zend_string *id, zend_string *value, ui
         return r;
 }
 
+/* Where no code of the program runs. A child that asks for it does save. */
+static bool is_end_of_child(const Session *session) {
+        return session->opener != getpid() && !EG(current_execute_data);
+}
+
 PS_WRITE_FUNC(tslab) {
         Session *session = PS_GET_MOD_DATA();
         int r;
 
-        if (session->is_unread)
+        if (session->is_unread || is_end_of_child(session))
                 return SUCCESS; /* told when it was read */
         r = session_put(session, key, val, lifetime_ms(maxlifetime));
         if (r == -EAGAIN) {
@@ -305,7 +312,7 @@ PS_UPDATE_TIMESTAMP_FUNC(tslab) {
         Session *session = PS_GET_MOD_DATA();
         int r;
 
-        if (session->is_unread)
+        if (session->is_unread || is_end_of_child(session))
                 return SUCCESS;
         r = session->behind ? php_tslab_behind_touch(session->behind, key, lifetime_ms(maxlifetime))
                             : php_tslab_map_prolong(session->map, key, lifetime_ms(maxlifetime));
