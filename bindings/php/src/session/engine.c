@@ -436,7 +436,10 @@ static int engine_connect(Engine *engine) {
                                                  STREAM_XPORT_CLIENT | STREAM_XPORT_CONNECT,
                                                  ZSTR_VAL(engine->id), &timeout, NULL, &error, &code);
         if (!engine->stream) {
-                r = engine_fail(engine, "", error ? ZSTR_VAL(error) : strerror(code));
+                r = engine_fail(engine, "",
+                                error  ? ZSTR_VAL(error)
+                                : code ? strerror(code)
+                                       : "no connection");
                 release(error);
                 return r;
         }
