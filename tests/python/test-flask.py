@@ -343,6 +343,40 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.store.end_sessions('ann'), 3)
         self.assertEqual([client.get('/length').text for client in clients], ['0'] * 3)
 
+    def in_request(self, id_, act):
+        """Calls act() with the session of this id, or a new one: its result, and the id that the session has then."""
+        app = make_app(tslab.flask.SessionInterface(lambda: self.store))
+        with app.test_request_context(headers={'Cookie': f'session={id_}'} if id_ else {}):
+            result = act(flask.session, app.session_interface.regenerate)
+            response = app.response_class()
+            app.session_interface.save_session(app, flask.session, response)
+            return result, flask.session.id
+
+    def test_a_user_of_a_session_that_is_cleared(self):
+        def login(session, regenerate):
+            session['left'] = 'over'
+            regenerate(session, user='ann')
+            session.clear()
+            session['value'] = 'x'
+
+        _, id_ = self.in_request(None, login)
+        self.assertEqual(self.store.sessions_of('ann'), [id_.encode()])
+        self.in_request(id_, lambda session, _: session.clear())
+        self.assertEqual(self.store.sessions_of('ann'), [])
+
+    def test_foreign_users_and_keys(self):
+        for user in b'5', b'[1]', b'{"a": 1}', b'true':
+            self.store.set('foreign', b'{"a": 1, "_tslab_user": ' + user + b'}')
+            _, id_ = self.in_request('foreign', lambda session, regenerate: regenerate(session))
+            self.assertNotEqual(id_, 'foreign')
+
+        def number(session, regenerate):
+            session[42] = 'x'
+            regenerate(session, user='ann')
+
+        _, id_ = self.in_request(None, number)
+        self.assertEqual(self.in_request(id_, lambda session, _: dict(session))[0], {'42': 'x'})
+
     def test_a_new_id_beside_a_logout(self):
         """The session that was ended does not live on by its new id; nor does one become two."""
         for other, left in ('clear', 0), ('login', 1):

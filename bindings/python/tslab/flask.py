@@ -70,9 +70,20 @@ class Session(SecureCookieSession):
         self.lock: Optional[Lock] = None
 
     def clear(self) -> None:
-        """Also of its user."""
+        """Also of the user that was read with it; one that it is given by regenerate() stays."""
         super().clear()
-        self.user = None
+        if self.is_assigned:
+            self.user = None
+
+
+def _as_user(found: Any) -> Optional[str]:
+    """Another program can put anything there."""
+    return found if isinstance(found, str) else None
+
+
+def _with_user(session: Session) -> Dict[str, Any]:
+    """Keys of other types are text in JSON, and cannot be sorted beside the user's."""
+    return {**{key if isinstance(key, str) else str(key): value for key, value in session.items()}, _USER: session.user}
 
 
 class SessionInterface(FlaskSessionInterface):
@@ -130,7 +141,7 @@ class SessionInterface(FlaskSessionInterface):
         data, version = found
         try:
             contents = self._contents(data)
-            user = contents.pop(_USER, None)
+            user = _as_user(contents.pop(_USER, None))
             session = Session(contents, id)
             session.version, session.read, session.user = version, data, user
             return session
@@ -200,7 +211,7 @@ class SessionInterface(FlaskSessionInterface):
 
     def _replace(self, id: str, session: Session, lifetime: Optional[float]) -> bytes:       # noqa: A002
         for _ in range(_TRIES_MAX):
-            data = self.serializer.dumps({**session, _USER: session.user} if session.user else dict(session)).encode()
+            data = self.serializer.dumps(_with_user(session) if session.user else dict(session)).encode()
             try:
                 self.store.replace(id, self._version(session), data, lifetime)
                 return data
@@ -212,10 +223,10 @@ class SessionInterface(FlaskSessionInterface):
                     base, theirs = self._contents(session.read), self._contents(found[0])
                 except Exception:   # noqa: BLE001 (see _read())
                     raise ChangedError(errno.EAGAIN, 'the session has bytes that are not those of one') from None
-                mine: Mapping[str, Any] = {**session, _USER: session.user} if session.user else session
+                mine: Mapping[str, Any] = _with_user(session) if session.user else session
                 contents = merged(base, mine, theirs)
                 session.clear()
-                session.user = contents.pop(_USER, None)
+                session.user = _as_user(contents.pop(_USER, None))
                 session.update(contents)
                 session.read, session.version = found
                 session.saved = None
