@@ -46,6 +46,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <unistd.h>
+
 #include <tslab.h>
 #include <tslab_map.h>
 #include <tslab_near.h>
@@ -420,12 +422,12 @@ struct map_claim {
 /*
  * A map of a pool, open in this process, as tslab_map_open(). Keys and values are bytes. The pool must outlive the map.
  * After a move from it, or after close(), a map must not be used. A lifetime of 0 means the map's default, and `no_end`
- * means none. Lifetimes are of any std::chrono::duration, at most 49 days, and rounded up to whole milliseconds.
+ * means none. Lifetimes are of any std::chrono::duration, at most ten years, and rounded up to whole milliseconds.
  */
 class map {
       public:
         using milliseconds = std::chrono::milliseconds;
-        static constexpr milliseconds no_end{ TSLAB_MAP_TTL_MAX * 100 };
+        static constexpr milliseconds no_end{ TSLAB_MAP_TTL_MAX * 2 }; /* now() can be added to it */
 
         map(const pool &of, const std::string &name, const tslab_map_options *options = nullptr)
             : name_(name) {
@@ -863,15 +865,18 @@ class map {
         /* If the value comes too late, or the map has no room for it, the caller gets it nevertheless. */
         template <typename Compute>
         std::string fulfil(std::string_view key, const map_claim &claimed, Compute &compute, span ttl) {
+                const pid_t claimant = getpid(); /* a child that is forked meanwhile leaves the claim alone */
+
                 try {
                         std::string value = compute();
 
-                        if (put_with(key, value, TSLAB_MAP_REPLACE, claimed.version, ttl,
-                                     TSLAB_EPOCH_CURRENT) != 0)
+                        if (getpid() == claimant && put_with(key, value, TSLAB_MAP_REPLACE, claimed.version,
+                                                             ttl, TSLAB_EPOCH_CURRENT) != 0)
                                 give_up(key, claimed);
                         return value;
                 } catch (...) {
-                        give_up(key, claimed);
+                        if (getpid() == claimant)
+                                give_up(key, claimed);
                         throw;
                 }
         }
@@ -970,10 +975,13 @@ class near_cache {
 
         template <typename Ask>
         near_answer ask_for(std::string_view key, const tslab_near_claim &claimed, Ask &ask, bool again) {
+                const pid_t claimant = getpid(); /* a child that is forked meanwhile leaves the claim alone */
+
                 try {
                         return ask(again);
                 } catch (...) {
-                        (void) tslab_near_give_up(raw_, key.data(), key.size(), &claimed);
+                        if (getpid() == claimant)
+                                (void) tslab_near_give_up(raw_, key.data(), key.size(), &claimed);
                         throw;
                 }
         }

@@ -391,6 +391,34 @@ void test_map_lifetimes() {
         std::thread([&] { CHECK(!map.wait("c", *claim, 0.01s) && !map.wait("c", *claim, -1s)); }).join();
 }
 
+/* A child that is forked in a computation leaves the claim to its parent, however it goes on. */
+void test_map_computation_forks() {
+        pool p = pool::create();
+        tslab_cxx::map map(p, "m");
+
+        for (bool throws : { false, true }) {
+                pid_t parent = getpid(), child = -1;
+                std::string value;
+
+                try {
+                        value = map.get_or_compute(throws ? "thrown" : "returned", [&] {
+                                child = fork();
+                                if (child == 0 && throws)
+                                        throw std::runtime_error("of the child");
+                                if (child == 0)
+                                        return std::string("of the child");
+                                CHECK(waitpid(child, nullptr, 0) == child);
+                                return std::string("of the parent");
+                        });
+                } catch (const std::runtime_error &) {
+                        CHECK(child == 0);
+                }
+                if (getpid() != parent)
+                        _exit(0);
+                CHECK(value == "of the parent" && map.get(throws ? "thrown" : "returned") == value);
+        }
+}
+
 void test_map_iteration() {
         pool p = pool::create();
         tslab_cxx::map map(p, "m");
@@ -566,6 +594,7 @@ int main() {
         test_map();
         test_map_of_types();
         test_map_lifetimes();
+        test_map_computation_forks();
         test_map_iteration();
         test_near_cache();
         test_map_damaged();
