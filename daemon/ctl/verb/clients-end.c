@@ -73,8 +73,8 @@ static CtlExit end_process(int pidfd, const Tslab__ClientInfo *client) {
         }
         if (wait_for_end(pidfd) == 1)
                 return CTL_DONE;
-        return complain("process %d (%s) still runs, %d seconds after SIGTERM; 'kill -KILL %d' harms no pool",
-                        client->pid, client->comm, END_SEC, client->pid);
+        return complain("process %d (%s) still runs, %d seconds after SIGTERM; to kill it harms no pool",
+                        client->pid, client->comm, END_SEC);
 }
 
 static void print_ended(const Tslab__ClientInfo *client) {
