@@ -373,6 +373,7 @@ static void free_wait(struct tslab_waiter *waiter, Wait *wait) {
         free(wait->key);
         wait->key = NULL;
         wait->map = NULL;
+        wait->noted = 0;
         wait->generation++;
         wait->next = waiter->unused;
         waiter->unused = wait;

@@ -81,7 +81,7 @@ static uint64_t read_cache_size(Look *look, const Hierarchy *h) {
         look->text[0] = '\n';
         if ((size_t) snprintf(look->path, sizeof(look->path), "%s/memory.stat", look->dir) >=
                     sizeof(look->path) ||
-            read_file(look->path, look->text + 1, sizeof(look->text) - 1) < 0)
+            read_looked_for(look, look->text + 1, sizeof(look->text) - 1) < 0)
                 return 0;
         line = strstr(look->text, h->cache_line);
         return line ? strtoull(line + strlen(h->cache_line), NULL, 10) : 0;

@@ -65,7 +65,7 @@ static uint64_t sweeps_asked(const struct tslab *pool) {
         return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
 }
 
-/* Record 0, for a thread of this process. Signal handlers, which may have little stack, make calls too. */
+/* Record 0, for a thread of this process, on which a stack of little room has no place. */
 static ShmActor *control_init(struct tslab *pool) {
         ShmActor *control = &pool->local->control;
 
