@@ -4,6 +4,9 @@
 #include <errno.h>
 
 #include "libclient/pool/attach.h"
+#include "shm/map/state/lifetime.h"
+
+static_assert(TSLAB_MAP_TTL_MAX == SHM_MAP_TTL_MAX_MS, "all that an entry can have");
 
 #define SET_ALL                                                                                              \
         (TSLAB_MAP_SET_LIMIT | TSLAB_MAP_SET_TTL | TSLAB_MAP_SET_STALE | TSLAB_MAP_SET_VALUE_MAX |           \
