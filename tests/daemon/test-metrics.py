@@ -175,8 +175,8 @@ class Metrics(unittest.TestCase):
     def test_http_end(self):
         """As process 1 of a container, which no signal ends that it does not handle."""
         port = free_port()
-        process = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', '--', TSLABCTL, 'metrics',
-                                    f'--http={port}'], stdin=subprocess.DEVNULL, env=self.daemon.environment)
+        process = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', '--', TSLABCTL,
+                                    'metrics', f'--http={port}'], stdin=subprocess.DEVNULL, env=self.daemon.environment)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         wait_for(lambda: not self.connect_fails(port))
