@@ -112,8 +112,8 @@ class Page(VerbTest):
             try:
                 line = tracer.stdout.readline()
                 self.assertRegex(line, 'Attaching [0-9]+ probe')
-                # It says so before it does; then each place has a breakpoint.
-                wait_for(lambda: any(self.is_watched(p) for p in (self.daemon.process, self.first.process)))
+                # It says so before it does; then each place has a breakpoint, one after the other.
+                wait_for(lambda: self.is_watched(program))
                 act()
                 return self.ended(tracer)
             finally:
@@ -134,17 +134,16 @@ class Page(VerbTest):
         super().setUp()
         self.first = self.client()
 
-    def is_watched(self, process):
-        with open(f'/proc/{process.pid}/mem', 'rb', buffering=0) as memory:
-            for file in (LIBTSLAB, TSLABD):
-                for _, offset in probes(file):
-                    try:
-                        memory.seek(mapped_at(process.pid, file, offset))
-                    except AssertionError:
-                        break
-                    if memory.read(len(NOP)) != NOP:
-                        return True
-        return False
+    def is_watched(self, program):
+        """Whether all places of all probes that the program names are breakpoints."""
+        for file, process in (LIBTSLAB, self.first.process), (TSLABD, self.daemon.process):
+            names = re.findall(rf'usdt:{re.escape(file)}:(?:tslab:)?(\w+)', program)
+            with open(f'/proc/{process.pid}/mem', 'rb', buffering=0) as memory:
+                for name, offset in probes(file) if names else ():
+                    memory.seek(mapped_at(process.pid, file, offset))
+                    if name in names and memory.read(len(NOP)) == NOP:
+                        return False
+        return True
 
     def test_the_programs_of_the_page(self):
         refills, waits, daemon = programs()
