@@ -163,10 +163,19 @@ fn claims(pool: &Pool) {
     // A child that drops its copy of the claim leaves the parent's.
     let (same, version) = (map.clone(), claim.version());
     let claim = std::cell::Cell::new(Some(claim));
+    let stands = || matches!(same.claim("k", CLAIM_TIME).unwrap(), Claiming::Other(other) if other == version);
     in_child(|| {
         drop(claim.take());
-        assert!(matches!(same.claim("k", CLAIM_TIME).unwrap(), Claiming::Other(other) if other == version));
+        assert!(stands());
     });
+    // Nor can it fulfil it, extend it or give it up, and it waits as others do.
+    in_child(|| {
+        let mut copy = claim.take().unwrap();
+        assert!(matches!(copy.extend(CLAIM_TIME), Err(Error::Changed)));
+        assert!(matches!(copy.fulfil("of the child", Put::new()), Err(Error::Changed)) && stands());
+        assert!(!same.wait("k", version, Duration::from_millis(1)).unwrap());
+    });
+    in_child(|| assert!(matches!(claim.take().unwrap().give_up(), Err(Error::Changed)) && stands()));
     let claim = claim.take().unwrap();
     let waiter = thread::spawn({
         let map = map.clone();
@@ -185,6 +194,11 @@ fn claims(pool: &Pool) {
     in_child(|| {
         drop(held.take());
         assert!(Lock::new(&map, "lock").try_acquire().unwrap().is_none());
+    });
+    in_child(|| {
+        let mut copy = held.take().unwrap();
+        assert!(matches!(copy.extend(), Err(Error::Changed)) && matches!(copy.release(), Err(Error::Changed)));
+        assert!(lock.acquire_timeout(Duration::from_millis(1)).unwrap().is_none());
     });
     assert!(held.take().unwrap().release().unwrap());
     let held = lock.acquire().unwrap();
@@ -246,6 +260,8 @@ fn caches(pool: &Pool) {
     values.set("v", &value).unwrap();
     assert_eq!(values.get("v").unwrap(), Some(value));
 
+    computation_forks(&texts);
+
     // A stale value, while another computes.
     let options = MapOptions::new().stale(Duration::from_secs(600));
     let stale: Cache<str, String> = Cache::with(pool, "stale", &options).unwrap().ttl(Duration::from_millis(1));
@@ -258,6 +274,34 @@ fn caches(pool: &Pool) {
     let small: Cache<str, Vec<u8>> = Cache::with(pool, "small", &options).unwrap();
     assert_eq!(small.get_or_compute("k", || vec![7; 1000]).unwrap(), [7; 1000]);
     assert_eq!(small.get("k").unwrap(), None);
+}
+
+/// The claim stays the parent's, whether its child computes to the end or panics.
+fn computation_forks(texts: &Cache<str, String>) {
+    let parent = std::process::id();
+    for name in ["forks", "forks and panics"] {
+        let computed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            texts.get_or_compute(name, || {
+                // SAFETY: this program has one thread here.
+                let pid = unsafe { fork() };
+                if pid == 0 {
+                    assert_eq!(name, "forks", "as it should");
+                    return "of the child".into();
+                }
+                let mut status = -1;
+                // SAFETY: the status is there.
+                assert!(unsafe { waitpid(pid, &mut status, 0) } == pid && status == 0);
+                assert_eq!(texts.get(name).unwrap(), None);
+                "of the parent".into()
+            })
+        }));
+        if std::process::id() != parent {
+            // SAFETY: the parent goes on with the test.
+            unsafe { _exit(0) };
+        }
+        assert_eq!(computed.unwrap().unwrap(), "of the parent");
+        assert_eq!(texts.get(name).unwrap().as_deref(), Some("of the parent"));
+    }
 }
 
 plain! {

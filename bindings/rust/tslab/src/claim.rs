@@ -78,8 +78,9 @@ impl Claim {
     /// deleted it, and that is newer.
     ///
     /// # Errors
-    /// Those of a put; the claim is given up.
+    /// Those of a put; the claim is given up. In a forked child, whose parent has it, [`Error::Changed`].
     pub fn fulfil<V: AsRef<[u8]> + ?Sized>(mut self, value: &V, put: Put) -> Result<bool> {
+        self.check_process()?;
         let is_set = self.map.replace(&self.key, self.version, value, put)?;
         self.process = 0; // nothing is left to give up
         Ok(is_set)
@@ -88,16 +89,12 @@ impl Claim {
     /// Lets it stand for so long from now: whether it still stood.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the time is 0; and those of a put.
+    /// [`Error::Invalid`]: the time is 0; those of a put; in a forked child, whose parent has it, [`Error::Changed`].
     pub fn extend(&mut self, time: Duration) -> Result<bool> {
-        match self.map.extend_raw(&self.key, self.version, time)? {
-            Some(version) => {
-                self.version = version;
-                self.process = process::number();
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        self.check_process()?;
+        let extended = self.map.extend_raw(&self.key, self.version, time)?;
+        self.version = extended.unwrap_or(self.version);
+        Ok(extended.is_some())
     }
 
     /// Gives it up: whether it still stood. The next caller computes the value.
@@ -105,18 +102,24 @@ impl Claim {
     /// # Errors
     /// [`Error::Revoked`]; in a forked child, whose parent has it, [`Error::Changed`].
     pub fn give_up(mut self) -> Result<bool> {
-        if self.process != process::number() {
-            return Err(Error::Changed);
-        }
+        self.check_process()?;
         self.process = 0;
         self.map.delete_version(&self.key, self.version)
+    }
+
+    /// In a forked child this is a copy, and the claim is its parent's.
+    fn check_process(&self) -> Result<()> {
+        if self.process == process::number() {
+            Ok(())
+        } else {
+            Err(Error::Changed)
+        }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // In a forked child this is a copy, and the claim is its parent's.
-        if self.process == process::number() {
+        if self.check_process().is_ok() {
             drop(self.map.delete_version(&self.key, self.version));
         }
     }

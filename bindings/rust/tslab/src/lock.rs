@@ -105,7 +105,7 @@ impl Held {
     /// Holds it for another time from now: whether it was still held.
     ///
     /// # Errors
-    /// Those of a put.
+    /// Those of a put; in a forked child, whose parent holds it, [`Error::Changed`].
     pub fn extend(&mut self) -> Result<bool> {
         self.claim.extend(self.time)
     }
@@ -113,7 +113,7 @@ impl Held {
     /// Frees it: whether it was held until now. If not, its time was over, or the map was cleared.
     ///
     /// # Errors
-    /// [`Error::Revoked`].
+    /// [`Error::Revoked`]; in a forked child, whose parent holds it, [`Error::Changed`].
     pub fn release(self) -> Result<bool> {
         self.claim.give_up()
     }
