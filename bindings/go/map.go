@@ -136,29 +136,23 @@ func ttlOf(d time.Duration) (C.uint64_t, error) {
 	return C.uint64_t(ms), nil
 }
 
-// limitOf is ttlOf for claims and stale values, of which no time is longer than 49 days.
-func limitOf(d time.Duration) (C.uint32_t, error) {
-	ms, err := ttlOf(d)
-	if ms > C.UINT32_MAX {
-		ms = C.UINT32_MAX
-	}
-	return C.uint32_t(ms), err
-}
-
-// claimOf is limitOf for claims, for which 0 stands for nothing.
-func claimOf(d time.Duration) (C.uint32_t, error) {
-	if d == 0 {
-		return 0, &Error{syscall.EINVAL, "a time of 0"}
-	}
-	return limitOf(d)
-}
-
 // lifetimeOf is ttlOf where there is no other lifetime for which 0 stands.
 func lifetimeOf(d time.Duration) (C.uint64_t, error) {
 	if d == 0 {
 		return 0, &Error{syscall.EINVAL, "a time of 0"}
 	}
 	return ttlOf(d)
+}
+
+// limitOf is ttlOf for stale values, and claimOf is lifetimeOf for claims: none of these times is longer than 49 days.
+func limitOf(d time.Duration) (C.uint32_t, error) { return clamp(ttlOf(d)) }
+func claimOf(d time.Duration) (C.uint32_t, error) { return clamp(lifetimeOf(d)) }
+
+func clamp(ms C.uint64_t, err error) (C.uint32_t, error) {
+	if ms > C.UINT32_MAX {
+		ms = C.UINT32_MAX
+	}
+	return C.uint32_t(ms), err
 }
 
 // bytesOf returns the address of bytes, of which C is told their number.
