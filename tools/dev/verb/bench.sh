@@ -31,8 +31,4 @@ if [[ ${1:-} == languages ]]; then
         need_node
         exec /usr/bin/python3 bench/driver/languages.py "${@:2}"
 fi
-if [[ ${1:-} == rust ]]; then
-        need test
-        exec /usr/bin/python3 bench/driver/rust.py "${@:2}"
-fi
 exec bench/run "$@"
