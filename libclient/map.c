@@ -40,7 +40,7 @@ static ssize_t unless_closed(const struct tslab_map *map, ssize_t result) {
 
 /*
  * Counts a get, unless the thread has no record. As for the fast path, it is enough that the pool was open a moment
- * ago: see invariant 4 in libclient/close.c.
+ * ago: see invariant 4 in libclient/pool-close.c.
  */
 static inline void count_get(const struct tslab_map *map, ssize_t result) {
         ThreadState *thread = pool_thread(map->pool) ?: pool_thread_slow(map->pool);

@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "near/lookup.h"
+#include "near/name-lookup.h"
 #include "near/topology.h"
 
 #define INPUT_SIZE 16384

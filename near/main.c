@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "near/clock.h"
-#include "near/message.h"
-#include "near/status.h"
+#include "near/near-message.h"
+#include "near/near-status.h"
 #include "near/tracker.h"
 
 #define EXIT_USAGE 2

@@ -8,7 +8,7 @@
  * one by a new connection.
  */
 #include "near/link.h"
-#include "near/options.h"
+#include "near/near-options.h"
 #include "near/topology.h"
 
 typedef struct Primary Primary;

@@ -4,7 +4,7 @@
  * asked.
  */
 #include "near/link.h"
-#include "near/options.h"
+#include "near/near-options.h"
 #include "near/topology.h"
 
 typedef struct Sentinel Sentinel;

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "near/advice.h"
+#include "near/server-advice.h"
 #include "near/clock.h"
-#include "near/message.h"
+#include "near/near-message.h"
 #include "near/primary.h"
 #include "near/sentinel.h"
-#include "near/status.h"
+#include "near/near-status.h"
 
 #define TICKS_PER_BOUND 4
 #define PATIENCE_BOUNDS 5 /* a primary that does not answer for so long is lost, */

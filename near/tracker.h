@@ -7,7 +7,7 @@
 #include <systemd/sd-event.h>
 #include <tslab_near.h>
 
-#include "near/options.h"
+#include "near/near-options.h"
 
 typedef struct Tracker Tracker;
 

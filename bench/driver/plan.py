@@ -96,8 +96,8 @@ TRACES = ['log', 'zipf-0.8', 'zipf-1.0', 'zipf-1.2', 'wide-1.0']
 MISSES_MIB = [8, 16, 32, 64]
 # tslab alone: between these it is compared in the memory that another store takes
 MISSES_OWN_MIB = [8, 10, 12, 14, 16, 19, 22, 25, 28, 32, 36, 40, 45, 50, 54, 59, 64]
-EVICT_MIB = 16      # as in bench/web/evict.c
-EXPIRY = ['before', 'during', 'after']   # phases, as in bench/web/expiry.c
+EVICT_MIB = 16      # as in bench/web/web-evict.c
+EXPIRY = ['before', 'during', 'after']   # phases, as in bench/web/web-expiry.c
 INDEX_INSERTS = 10000000    # as in bench/web/index.c
 SOAK_SECONDS = 60
 SOAK = {'index': 'index', 'committed': 'committed memory', 'p50': 'latency, median', 'p99': 'latency, p99',

@@ -6,7 +6,7 @@
 
 #include "bench/harness/harness.h"
 #include "bench/keys/keys.h"
-#include "bench/web/inside.h"
+#include "bench/web/web-inside.h"
 
 #define KEYS_A_MIB 4096 /* the pool has room for twice as many */
 #define MIB_LEAST 64

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench/near/near.h"
+#include "bench/near/near-rows.h"
 
 #define KEY "p:change"
 #define PAUSE_NS 100000

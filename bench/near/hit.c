@@ -4,7 +4,7 @@
 
 #include <tslab_map.h>
 
-#include "bench/near/near.h"
+#include "bench/near/near-rows.h"
 
 #define KEYS 10000
 #define ROUNDS 11

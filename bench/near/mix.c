@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/near/near.h"
+#include "bench/near/near-rows.h"
 
 typedef struct Mix {
         NearBench *near_bench;

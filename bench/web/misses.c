@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/web/trace.h"
+#include "bench/web/web-trace.h"
 #include "bench/web/web.h"
 #include "tests/util/sieve.h"
 

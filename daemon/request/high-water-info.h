@@ -1,6 +1,6 @@
 #pragma once
 /* High-water marks as a message of the protocol. */
-#include "daemon/work/high-water.h"
+#include "daemon/work/high-water-scan.h"
 #include "proto/message.h"
 
 typedef struct HighWaterInfo {

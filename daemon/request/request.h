@@ -3,7 +3,7 @@
 #include "daemon/peer/client-watch.h"
 #include "daemon/peer/samples.h"
 #include "daemon/peer/session.h"
-#include "daemon/work/high-water.h"
+#include "daemon/work/high-water-scan.h"
 #include "daemon/work/holder.h"
 #include "daemon/work/maintainer.h"
 #include "daemon/work/trimmer.h"

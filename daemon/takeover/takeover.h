@@ -3,7 +3,7 @@
  * Where the arena comes from. An earlier daemon of this pool may have left one, with clients, frozen threads and
  * epochs that drain: it is taken up, and the work in it goes on.
  */
-#include "daemon/takeover/claim.h"
+#include "daemon/takeover/arena-claim.h"
 #include "daemon/takeover/passed.h"
 #include "daemon/peer/client-watch.h"
 #include "daemon/peer/listener.h"

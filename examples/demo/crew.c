@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "examples/demo/interrupt.h"
-#include "examples/demo/progress.h"
+#include "examples/demo/demo-progress.h"
 
 #define TICK_MS 100
 

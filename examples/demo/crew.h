@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "examples/demo/options.h"
+#include "examples/demo/demo-options.h"
 #include "examples/demo/timeline.h"
 #include "examples/demo/worker.h"
 

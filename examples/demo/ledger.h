@@ -8,8 +8,8 @@
 
 #include <tslab_map.h>
 
-#include "examples/demo/log.h"
-#include "examples/demo/session.h"
+#include "examples/demo/demo-log.h"
+#include "examples/demo/demo-session.h"
 
 #define SESSIONS_NAME "sessions"
 #define LEDGER_NAME "ledger"

@@ -4,12 +4,12 @@
  *      main ---- starts ---- tslabd             server.c
  *        |  \--- forks ----- workers            crew.c, worker.c: where the library is used most
  *        |                     |
- *        |                   pool "demo":  map "sessions"   session.c
+ *        |                   pool "demo":  map "sessions"   demo-session.c
  *        |                                 map "ledger"     ledger.c
- *        |                                 map "pages"      pages.c
+ *        |                                 map "pages"      demo-pages.c
  *        \------ epochs ------/                             rotation.c
  *
- * The requests of an access log (log.c, or made up by traffic.c) are cut into periods (timeline.c). All
+ * The requests of an access log (demo-log.c, or made up by traffic.c) are cut into periods (timeline.c). All
  * workers serve a period together; then the parent opens the next epoch, and expires the sessions
  * that have been idle for too long.
  */
@@ -20,9 +20,9 @@
 #include "examples/demo/crew.h"
 #include "examples/demo/interrupt.h"
 #include "examples/demo/ledger.h"
-#include "examples/demo/options.h"
-#include "examples/demo/progress.h"
-#include "examples/demo/report.h"
+#include "examples/demo/demo-options.h"
+#include "examples/demo/demo-progress.h"
+#include "examples/demo/demo-report.h"
 #include "examples/demo/rotation.h"
 #include "examples/demo/server.h"
 #include "examples/demo/timeline.h"

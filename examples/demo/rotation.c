@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "examples/demo/ledger.h"
-#include "examples/demo/pages.h"
+#include "examples/demo/demo-pages.h"
 
 int rotation_init(Rotation *rotation, uint64_t pages_limit) {
         int r;

@@ -14,7 +14,7 @@
 #include <tslab.h>
 
 #include "examples/demo/command.h"
-#include "examples/demo/json.h"
+#include "examples/demo/demo-json.h"
 #include "examples/demo/util.h"
 
 #define START_NS (UINT64_C(10) * 1000000000)

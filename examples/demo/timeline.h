@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "examples/demo/log.h"
+#include "examples/demo/demo-log.h"
 
 #define TIMELINE_PERIODS_MAX 10
 

@@ -18,8 +18,8 @@
 #include <tslab_map.h>
 
 #include "examples/demo/ledger.h"
-#include "examples/demo/pages.h"
-#include "examples/demo/session.h"
+#include "examples/demo/demo-pages.h"
+#include "examples/demo/demo-session.h"
 #include "examples/demo/util.h"
 
 #define CHUNK 4 /* requests taken at once: so few that a client's next ones often go to other workers */

@@ -5,7 +5,7 @@
  */
 #include <stdint.h>
 
-#include "examples/demo/histogram.h"
+#include "examples/demo/demo-histogram.h"
 #include "examples/demo/timeline.h"
 
 /* Counts of one worker, which alone writes them; the parent reads them while the worker waits or is dead. */

@@ -22,7 +22,7 @@
 #include "libclient/pool/attach.h"
 #include "libclient/pool/enter.h"
 #include "libclient/host/control.h"
-#include "libclient/host/expiry.h"
+#include "libclient/host/private-expiry.h"
 #include "proto/cgroup.h"
 #include "proto/deadline.h"
 #include "shm/arch/process.h"

@@ -15,7 +15,7 @@
 #include "shm/arena/client.h"
 #include "shm/maintain/freeze.h"
 #include "shm/slab/slab.h"
-#include "tests/crash/world.h"
+#include "tests/crash/crash-world.h"
 #include "tests/util/test.h"
 
 #define N_OBJECTS 200 /* in each class; of the first half every third stays. With TSLAB_TEST_FULL=1 */

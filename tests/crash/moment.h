@@ -16,7 +16,7 @@
  */
 #include <sys/types.h>
 
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 #include "tests/util/daemon-fixture.h"
 
 /* Counted, as instructions are not the same ones each time. */

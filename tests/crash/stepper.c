@@ -10,7 +10,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#include "tests/crash/processor.h"
+#include "tests/crash/crash-processor.h"
 #include "tests/util/test.h"
 
 #define WORDS_MAX 16U /* a library's frame has fewer */

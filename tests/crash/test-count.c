@@ -13,7 +13,7 @@
 #include "proto/deadline.h"
 #include "shm/arena/client.h"
 #include "shm/arena/record.h"
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/util/test.h"
 

@@ -18,7 +18,7 @@
 #include "tests/crash/daemon-work.h"
 #include "tests/crash/stepper.h"
 #include "tests/crash/successor.h"
-#include "tests/crash/world.h"
+#include "tests/crash/crash-world.h"
 #include "tests/util/test.h"
 
 #define CROWD_MAX 2048

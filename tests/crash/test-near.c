@@ -20,7 +20,7 @@
 #include "libclient/pool/pool.h"
 #include "shm/maintain/check.h"
 #include "shm/near/cover.h"
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 #include "tests/util/test.h"
 
 #define SHORT 12 /* steps of a call, each for a kill and a stop */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 #include "tests/util/test.h"
 
 #define N_EPOCHS 2

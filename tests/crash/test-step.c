@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "shm/maintain/check.h"
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 #include "tests/crash/world-pool.h"
 #include "tests/util/test.h"
 

@@ -19,7 +19,7 @@
 #include "shm/slab/pages.h"
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch-close.h"
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 #include "tests/crash/world-pool.h"
 #include "tests/util/test.h"
 

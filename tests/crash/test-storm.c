@@ -27,7 +27,7 @@
 #include "shm/map/leaf/chain.h"
 #include "shm/stats/stats.h"
 #include "tests/crash/burst.h"
-#include "tests/crash/claims.h"
+#include "tests/crash/crash-claims.h"
 #include "tests/crash/deaths.h"
 #include "tests/crash/operator.h"
 #include "tests/util/daemon-fixture.h"

@@ -1,6 +1,6 @@
 #pragma once
 /* Operations by which the library talks to a daemon or to the kernel, in children of a client of it. */
-#include "tests/crash/world.h"
+#include "tests/crash/crash-world.h"
 
 /* How many slabs are free when it begins. */
 typedef enum ClientReserve {

@@ -13,7 +13,7 @@ import tree
 
 FOLDERS = ('shm/', 'proto/', 'libclient/', 'slab-alloc/', 'daemon/', 'near/', 'bench/')
 
-TABLES = ('bench/near/near.h', 'bench/web/web.h', 'daemon/ctl/verb/verb.h', 'daemon/request/request.h')
+TABLES = ('bench/near/near-rows.h', 'bench/web/web.h', 'daemon/ctl/verb/verb.h', 'daemon/request/request.h')
 
 PARTS = {
     'bench/allocators/boost.h': 'boost-pool.cpp boost-rbtree.cpp',

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "daemon/ctl/advice/hints.h"
+#include "daemon/ctl/advice/pool-hints.h"
 #include "daemon/ctl/base/ask.h"
 #include "daemon/ctl/base/epoch-argument.h"
 #include "daemon/ctl/base/format.h"

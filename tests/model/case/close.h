@@ -2,7 +2,7 @@
  * tslab_close() during a call of another thread: each call that the thread has begun ends before its record is given
  * back, and none begins after that. Actor 1 closes. Both run libtslab's own code, compiled for the explorer.
  */
-#include "libclient/close.c"
+#include "libclient/pool-close.c"
 #include "libclient/object.c"
 #include "shm/arena/client.h"
 #include "shm/slab/pages.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/ctl/advice/hints.h"
+#include "daemon/ctl/advice/pool-hints.h"
 #include "daemon/ctl/output/json-reply.h"
 #include "daemon/ctl/output/json.h"
 #include "proto/cleanup.h"

@@ -1,4 +1,4 @@
-#include "daemon/takeover/claim.h"
+#include "daemon/takeover/arena-claim.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "examples/demo/log.h"
+#include "examples/demo/demo-log.h"
 #include "examples/demo/timeline.h"
 #include "examples/demo/traffic.h"
 

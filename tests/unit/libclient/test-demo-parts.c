@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "examples/demo/histogram.h"
-#include "examples/demo/json.h"
-#include "examples/demo/session.h"
+#include "examples/demo/demo-histogram.h"
+#include "examples/demo/demo-json.h"
+#include "examples/demo/demo-session.h"
 
 static Request visit_of(const char *path) {
         return (Request){ .path = { path, strlen(path) }, .status = 200, .size = 10, .time = 100 };

@@ -5,7 +5,7 @@
 #include <tslab.h>
 #include <tslab_map.h>
 
-#include "bench/web/inside.h"
+#include "bench/web/web-inside.h"
 #include "bench/web/store.h"
 
 #define POOL_BYTES (UINT64_C(512) << 20)

@@ -1,4 +1,4 @@
-#include "examples/demo/histogram.h"
+#include "examples/demo/demo-histogram.h"
 
 #define PER_POWER (UINT64_C(1) << HISTOGRAM_SHIFT)
 

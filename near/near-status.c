@@ -1,4 +1,4 @@
-#include "near/status.h"
+#include "near/near-status.h"
 
 #include <errno.h>
 #include <stdarg.h>

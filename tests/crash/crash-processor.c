@@ -1,4 +1,4 @@
-#include "tests/crash/processor.h"
+#include "tests/crash/crash-processor.h"
 
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 /* A look into a pool's arena for a figure that <tslab_map.h> does not give; measured operations never pass here. */
-#include "bench/web/inside.h"
+#include "bench/web/web-inside.h"
 
 #include "libclient/map.h"
 #include "shm/stats/stats.h"

@@ -1,4 +1,4 @@
-#include "examples/demo/options.h"
+#include "examples/demo/demo-options.h"
 
 #include <errno.h>
 #include <getopt.h>

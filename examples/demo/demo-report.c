@@ -1,4 +1,4 @@
-#include "examples/demo/report.h"
+#include "examples/demo/demo-report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

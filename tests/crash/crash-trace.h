@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "tests/crash/world.h"
+#include "tests/crash/crash-world.h"
 
 /* Shared with the child. */
 typedef struct TraceShared {

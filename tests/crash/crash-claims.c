@@ -1,4 +1,4 @@
-#include "tests/crash/claims.h"
+#include "tests/crash/crash-claims.h"
 
 #include <errno.h>
 #include <poll.h>

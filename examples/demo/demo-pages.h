@@ -9,7 +9,7 @@
 
 #include <tslab_map.h>
 
-#include "examples/demo/log.h"
+#include "examples/demo/demo-log.h"
 
 #define PAGES_NAME "pages"
 #define PAGES_SIZE_MAX (UINT32_C(1) << 20) /* larger answers are not cached */

@@ -1,4 +1,4 @@
-#include "near/message.h"
+#include "near/near-message.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "near/options.h"
+#include "near/near-options.h"
 
 #include <errno.h>
 #include <fcntl.h>

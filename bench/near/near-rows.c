@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench/near/near.h"
+#include "bench/near/near-rows.h"
 
 #define WAIT_MS 50
 #define COVER_SECONDS 10

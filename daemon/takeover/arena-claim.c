@@ -10,7 +10,7 @@
  * Both end with the process. The mark comes before the search for others, so that of two daemons at once at most one
  * goes on.
  */
-#include "daemon/takeover/claim.h"
+#include "daemon/takeover/arena-claim.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "examples/demo/session.h"
+#include "examples/demo/demo-session.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tests/crash/trace.h"
+#include "tests/crash/crash-trace.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/crash/processor.h"
+#include "tests/crash/crash-processor.h"
 #include "tests/util/test.h"
 
 #define CHILD_SECONDS 600

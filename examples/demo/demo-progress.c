@@ -1,4 +1,4 @@
-#include "examples/demo/progress.h"
+#include "examples/demo/demo-progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

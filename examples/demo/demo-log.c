@@ -1,4 +1,4 @@
-#include "examples/demo/log.h"
+#include "examples/demo/demo-log.h"
 
 #include <errno.h>
 #include <fcntl.h>

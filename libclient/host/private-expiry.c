@@ -19,7 +19,7 @@
  *
  * Crash: see shm/map/state/lifetime.c.
  */
-#include "libclient/host/expiry.h"
+#include "libclient/host/private-expiry.h"
 
 #include <errno.h>
 #include <time.h>

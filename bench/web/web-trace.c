@@ -1,11 +1,11 @@
-#include "bench/web/trace.h"
+#include "bench/web/web-trace.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/web/store.h"
-#include "examples/demo/log.h"
+#include "examples/demo/demo-log.h"
 #include "examples/demo/traffic.h"
 #include "tests/util/sieve.h"
 

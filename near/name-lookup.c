@@ -1,4 +1,4 @@
-#include "near/lookup.h"
+#include "near/name-lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "examples/demo/json.h"
+#include "examples/demo/demo-json.h"
 
 #include <errno.h>
 #include <stdbool.h>

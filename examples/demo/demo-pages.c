@@ -1,4 +1,4 @@
-#include "examples/demo/pages.h"
+#include "examples/demo/demo-pages.h"
 
 #include <errno.h>
 #include <string.h>

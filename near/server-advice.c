@@ -1,4 +1,4 @@
-#include "near/advice.h"
+#include "near/server-advice.h"
 
 #include <stddef.h>
 #include <string.h>

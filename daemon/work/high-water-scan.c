@@ -1,4 +1,4 @@
-#include "daemon/work/high-water.h"
+#include "daemon/work/high-water-scan.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "examples/demo/log.h"
+#include "examples/demo/demo-log.h"
 
 #define SESSION_PATHS_MAX 8
 #define SESSION_PATH_MAX 63 /* longer ones are cut */

@@ -1,4 +1,4 @@
-#include "tests/crash/world.h"
+#include "tests/crash/crash-world.h"
 
 #include <errno.h>
 #include <string.h>
