@@ -32,7 +32,8 @@ from stepper import CAN_STEP, Stepper, instructions  # noqa: E402
 
 TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 BOUND_MS = 400
-# As docs/near-cache.md has it, for tslab-near.
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../docs/near-cache.md')
+# As that page has it, for tslab-near.
 RIGHTS = ['+info', '+subscribe', '+ping', '+role', '+client|id', '+client|tracking', '+client|setname', '+cluster|slots',
           '+cluster|info', '+cluster|nodes']
 LONG_MS = 20_000        # a cover that is not over by itself while a test runs
@@ -254,6 +255,17 @@ class HostileTest(TroubleFixture):
                 return command, name, status, text
         return None
 
+    def test_an_answer_for_a_terminal(self):
+        """The words of an engine go to terminals, the journal and systemd: nothing in them moves a cursor or turns text."""
+        hostile = '\x1b]0;title\x07 \x9b2J \u202eevil \u200f\u061c\ufeff \u2066x'
+        for encoded in (hostile.encode(), hostile.encode('latin-1', 'ignore')):
+            server = Fake(b'ROLE', b'-ERR ' + encoded + b' end\r\n')
+            self.addCleanup(server.end)
+            status, text = self.check(server, '--bound=400')
+            self.assertEqual(status, 1)
+            self.assertRegex(text, r'not covered: .*end')
+            self.assertFalse(set(text) & (set(hostile) - set(' ]0;title2Jevilx')) or '\udc9b' in text, ascii(text))
+
     def test_an_endless_answer(self):
         server = Fake(b'CLUSTER SLOTS', b'$400000000\r\n' + bytes(280 << 20))
         self.addCleanup(server.end)
@@ -331,11 +343,23 @@ class AdviceTest(TroubleFixture):
                             arguments=['--user', 'weak', '--password-file', self.put_password('word')])
 
     def test_the_user_of_the_page(self):
+        """Its rights are enough, and it can neither read, nor change, nor pause the engine or its cluster."""
+        with open(PAGE, encoding='utf-8') as file:
+            rights = re.search(r'SETUSER tslab-near on [^+]*((?:[\'+\\\s]+[a-z|]+\'?)+)', file.read())[1]
+        self.assertEqual(re.findall(r'\+[a-z|]+', rights), RIGHTS)
         server = self.server()
         server.client().execute_command('ACL', 'SETUSER', 'near', 'on', '>word', 'resetchannels', '&__redis__:invalidate',
                                         *RIGHTS)
         status, text = self.check(server, '--user', 'near', '--password-file', self.put_password('word'))
         self.assertEqual(status, 0, text)
+        near = server.client(username='near', password='word')
+        for command in ('CLIENT PAUSE 60000', 'CLIENT KILL TYPE normal', 'CLIENT LIST', 'CLIENT NO-EVICT on',
+                        'CLIENT UNBLOCK 1', 'CLUSTER FLUSHSLOTS', 'CLUSTER DELSLOTS 0', 'CLUSTER FAILOVER',
+                        'CLUSTER RESET', 'CLUSTER FORGET x', 'GET page:1', 'SET page:1 x', 'FLUSHALL', 'CONFIG GET dir',
+                        'PUBLISH __redis__:invalidate x', 'SHUTDOWN', 'ACL LIST'):
+            with self.subTest(command=command), self.assertRaises(redis.exceptions.NoPermissionError):
+                near.execute_command(*command.split())
+        self.assertTrue(server.client().set('page:1', 'x'))
 
     def test_passwords(self):
         server = self.server('--requirepass', 'secret')
