@@ -37,7 +37,7 @@
  *
  *      -ENOTCONN    there is no daemon now; the next call tries again
  *      -ETIMEDOUT   the daemon did not answer in time; calls in the 10 seconds after it do not ask again
- *      -EUSERS      all records, or all entries for processes, are taken
+ *      -EUSERS      all records, or all entries for processes, are taken, or the daemon has no descriptor left
  *      -EDQUOT      this user has nearly all records, entries or connections; the last are for other users
  *      -EUCLEAN     the daemon has another arena by now; see tslab_stale()
  *      -EACCES, -EPERM, -EREMOTE   the daemon refuses this process
@@ -160,7 +160,7 @@ const char *tslab_version(void);
  * -EPROTO          some other program than tslabd answers
  * -EPROTONOSUPPORT  the daemon's protocol, or the format of its arena, is of another version
  * -EBADMSG         the arena is damaged: its header contradicts itself
- * -EUSERS          all records, or all entries for processes, are taken
+ * -EUSERS          all records, or all entries for processes, are taken, or the daemon has no descriptor left
  * -EDQUOT          this user has nearly all records, entries or connections; the last are for other users
  * -EOPNOTSUPP      this processor has no 16-byte compare-and-swap, or the kernel's pages are not of 4 KiB
  * -ENAMETOOLONG    the path of the socket is longer than 107 bytes
@@ -426,7 +426,7 @@ int tslab_epoch_info(struct tslab *pool, uint32_t epoch, struct tslab_epoch_info
  * -EPERM, -EACCES, -EREMOTE   the daemon does not let this process do that
  * -EBUSY       private pools: another process is doing control work
  * -EROFS       opened with TSLAB_READER
- * -EUSERS      a forked child: all records, or all entries for processes, are taken
+ * -EUSERS      a forked child: all records, or all entries for processes, are taken, or the daemon has no descriptor
  * -EDQUOT      this user has nearly all records, entries or connections; the last are for other users
  * -EPROTO, -EPROTONOSUPPORT   no answer of tslabd; its protocol is of another version
  * -ENOMEM, -EMFILE, -ENFILE   no memory; no descriptor

@@ -34,7 +34,7 @@ var remedies = map[syscall.Errno]string{
 	syscall.ETIMEDOUT:       "the daemon did not answer in time",
 	syscall.EPERM:           "the daemon does not let this process do that",
 	syscall.EACCES:          "no permission to use the socket or, without Reader, to write",
-	syscall.EUSERS:          "all records of threads, or all entries for processes, are taken",
+	syscall.EUSERS:          "all records of threads, or all entries for processes, are taken, or the daemon has no descriptor left",
 	syscall.EDQUOT:          "this user has nearly all records, entries or connections",
 	syscall.EREMOTE:         "the daemon is of another pid namespace",
 	syscall.EIDRM:           "the index of all maps was revoked: open the map anew",

@@ -78,29 +78,6 @@ void request_hello(RequestContext *context, const ProtoRequest *request) {
         answer_hello(context);
 }
 
-static void answer_attach(RequestContext *context, const ClientWatch *client) {
-        Session *session = context->session;
-        ShmArena *arena = &context->requests->pool->arena;
-        _cleanup_(proto_closep) int read_fd = -1;
-        ProtoReply reply = PROTO_REPLY_INIT;
-        Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
-
-        attach.client = client->index;
-        attach.role = session->role;
-        reply.body_case = TSLAB__REPLY__BODY_ATTACH;
-        reply.attach = &attach;
-        if (session->role >= PROTO_ROLE_WRITER) {
-                session_send_fds(session, context->id, &reply, (int[]){ arena->fd, client->wake_fd }, 2);
-                return;
-        }
-        read_fd = request_reopen_for_reading(arena->fd);
-        if (read_fd < 0)
-                session_refuse(session, context->id, read_fd,
-                               "tslabd could not open the arena for reading: %s", strerror(-read_fd));
-        else
-                session_send_fds(session, context->id, &reply, &read_fd, 1);
-}
-
 static void refuse_attach(RequestContext *context, int error) {
         switch (error) {
         case -ENOSPC:
@@ -129,10 +106,41 @@ static void refuse_attach(RequestContext *context, int error) {
                         "tslabd of its death: let them share a pid namespace, by docker run --pid or "
                         "shareProcessNamespace, or run tslabd on the host");
                 break;
+        case -EMFILE:
+        case -ENFILE:
+        case -ENOMEM:
+        case -ENOBUFS:
+                /* The program would take it for a want of its own, or for a full pool. */
+                session_refuse(context->session, context->id, -EUSERS,
+                               "tslabd has no room for %s, and the journal tells more: %s",
+                               log_process(context->session->peer.pid).text, strerror(-error));
+                break;
         default:
                 session_refuse(context->session, context->id, error, "tslabd could not attach %s: %s",
                                log_process(context->session->peer.pid).text, strerror(-error));
         }
+}
+
+static void answer_attach(RequestContext *context, const ClientWatch *client) {
+        Session *session = context->session;
+        ShmArena *arena = &context->requests->pool->arena;
+        _cleanup_(proto_closep) int read_fd = -1;
+        ProtoReply reply = PROTO_REPLY_INIT;
+        Tslab__AttachReply attach = TSLAB__ATTACH_REPLY__INIT;
+
+        attach.client = client->index;
+        attach.role = session->role;
+        reply.body_case = TSLAB__REPLY__BODY_ATTACH;
+        reply.attach = &attach;
+        if (session->role >= PROTO_ROLE_WRITER) {
+                session_send_fds(session, context->id, &reply, (int[]){ arena->fd, client->wake_fd }, 2);
+                return;
+        }
+        read_fd = request_reopen_for_reading(arena->fd);
+        if (read_fd < 0)
+                refuse_attach(context, read_fd);
+        else
+                session_send_fds(session, context->id, &reply, &read_fd, 1);
 }
 
 /* Gives the session a client: that of `attach`, or a new one. */

@@ -1,6 +1,6 @@
 /*
  * A daemon that takes a pool over from one that was killed, and has fewer descriptors than the pool has
- * clients: it takes no live client for dead, and sees clients that die.
+ * clients: it takes no live client for dead, and sees clients that die. And one that has none left for a program.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <tslab.h>
 #include <unistd.h>
 
@@ -162,8 +163,45 @@ static void test_takeover(void **state) {
         daemon_stop(&daemon);
 }
 
+/* Lets the daemon have one more descriptor. */
+static void leave_one(pid_t daemon) {
+        struct rlimit limit;
+        unsigned n_free = 0;
+        char path[64];
+
+        assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, NULL, &limit), 0);
+        for (limit.rlim_cur = 0; n_free < 2; limit.rlim_cur++) {
+                (void) snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int) daemon,
+                                (unsigned) limit.rlim_cur);
+                n_free += faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+        }
+        limit.rlim_cur--; /* the second one is beyond the limit */
+        assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/* The daemon can accept the connection, and nothing else: its want of descriptors is not told as the program's. */
+static void test_attach(void **state) {
+        struct tslab_options options = { .size = sizeof(options), .timeout_ms = DAEMON_TIMEOUT_USEC / 1000 };
+        DaemonFixture daemon;
+        struct tslab *pool;
+        struct rlimit usual;
+
+        daemon_start(&daemon, (const char *[]){ "--size=16M", "--log-level=err", NULL });
+        assert_int_equal(prlimit(daemon.pid, RLIMIT_NOFILE, NULL, &usual), 0);
+        leave_one(daemon.pid);
+        assert_int_equal(tslab_open(&pool, daemon.socket, &options), -EUSERS);
+        assert_int_equal(prlimit(daemon.pid, RLIMIT_NOFILE, &usual, NULL), 0);
+        assert_int_equal(tslab_open(&pool, daemon.socket, &options), 0);
+        tslab_close(pool);
+        ctl_check(&daemon);
+        daemon_stop(&daemon);
+}
+
 int main(int argc, char **argv) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_takeover) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_takeover),
+                cmocka_unit_test(test_attach),
+        };
 
         if (argc == 3)
                 return worker(argv[2]);

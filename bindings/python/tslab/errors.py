@@ -93,7 +93,7 @@ _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.EBADF: (ClosedError, 'it was closed'),
     errno.EPERM: (Error, 'the daemon does not let this process do that'),
     errno.EACCES: (Error, 'no permission to use the socket or, without reader=True, to write'),
-    errno.EUSERS: (Error, 'all records of threads, or all entries for processes, are taken'),
+    errno.EUSERS: (Error, 'all records of threads, or all entries for processes, are taken, or the daemon has no descriptor left'),
     errno.EDQUOT: (Error, 'this user has nearly all records, entries or connections'),
     errno.EREMOTE: (Error, 'the daemon is of another pid namespace'),
     errno.EOVERFLOW: (CounterRangeError, 'the sum is beyond 64 bits'),
