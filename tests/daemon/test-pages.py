@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import yaml
@@ -19,6 +20,30 @@ sys.path.insert(0, f'{SOURCE}/tests/util')
 from daemon import SECONDS, Daemon
 
 CONTAINERS = f'{SOURCE}/docs/containers'
+
+
+# Alerts, the series as promtool's tests write them, a minute each, and the minute at which the alert fires, or does not.
+UP, HOUR = 'tslab_up{pool="web"}', 60
+ALERTS = [
+    ('TslabPoolDown', {UP: '0x90'}, 10, True),
+    ('TslabPoolDown', {UP: '1x90'}, 10, False),
+    ('TslabPoolDown', {UP: '-1x90'}, 80, False),            # it may not be asked: that is not down
+    ('TslabPoolDenied', {UP: '-1x90'}, 80, True),
+    ('TslabPoolDenied', {UP: '0x90'}, 80, False),
+    ('TslabPoolGone', {UP: '1x20 _x40'}, 35, True),
+    ('TslabPoolGone', {UP: '1x20 _x40'}, 50, False),
+    ('TslabPoolGone', {UP: '1x20 0x40'}, 35, False),
+    ('TslabMetricsGone', {'up{job="tslab"}': '0x90'}, 10, True),
+    ('TslabMetricsGone', {'up{job="other"}': '1x90'}, 10, True),
+    ('TslabMetricsGone', {'up{job="tslab"}': '1x90'}, 10, False),
+    ('TslabNearNotCovered', {'tslab_near_covered{pool="web",map="near"}': '0x90'}, 10, True),
+    ('TslabNearNotCovered', {'tslab_near_covered{pool="web",map="near"}': '1x90'}, 10, False),
+    ('TslabMapPutsFail', {'tslab_map_failures_total{pool="web",map="m"}': '0+1x90'}, 10, True),
+    ('TslabStaleFrees', {'tslab_frees_stale_total{pool="web"}': '0+1x90'}, 20, True),
+    ('TslabStaleFrees', {'tslab_frees_stale_total{pool="web"}': '5x90'}, 20, False),
+    ('TslabDaemonRestarted', {'tslab_daemon_start_time_seconds{pool="web"}': '1700000000x90'}, HOUR, False),
+    ('TslabDaemonRestarted', {'tslab_daemon_start_time_seconds{pool="web"}': '1700000000x30 1700001800x60'}, HOUR, True),
+]
 
 
 def read(path):
@@ -109,6 +134,19 @@ class Pages(unittest.TestCase):
     def test_rules(self):
         done = subprocess.run(['promtool', 'check', 'rules', f'{SOURCE}/docs/alerts.yml'], capture_output=True,
                               text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @unittest.skipUnless(shutil.which('promtool'), 'no promtool (Debian: prometheus)')
+    def test_alerts(self):
+        """Each fires where it should, and in no other case."""
+        tests = [{'interval': '1m', 'input_series': [{'series': name, 'values': v} for name, v in series.items()],
+                  'promql_expr_test': [{'expr': f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+                                        'eval_time': f'{minute}m', 'exp_samples': [{'labels': '{}', 'value': int(fires)}]}]}
+                 for alert, series, minute, fires in ALERTS]
+        with tempfile.NamedTemporaryFile('w', suffix='.yml', encoding='utf-8') as file:
+            yaml.safe_dump({'rule_files': [f'{SOURCE}/docs/alerts.yml'], 'evaluation_interval': '1m', 'tests': tests}, file)
+            file.flush()
+            done = subprocess.run(['promtool', 'test', 'rules', file.name], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
