@@ -165,6 +165,9 @@ class Metrics(unittest.TestCase):
                 status, _, body = self.ask(('127.0.0.1', port), b'GET /metrics HTTP/1.0\r\n\r\n')
                 self.assertEqual(status, 200)
                 self.assertIn(b'tslab_up{pool="default"} 1', body)
+                # As in docs/containers/compose.yaml, where Prometheus knows it by a name.
+                self.assertEqual(self.ask(('127.0.0.1', port), b'GET /metrics HTTP/1.1\r\nHost: metrics:9465\r\n\r\n')[0],
+                                 200 if where.startswith('0.0.0.0') else 403)
             finally:
                 self.end(process)
         for where in ('', 'x', ':1', '127.0.0.1:', 'localhost:80', '1.2.3.4.5:1', '65536', '127.0.0.1:131000', '[' + 'x' * 99 + ']:1'):
