@@ -585,6 +585,47 @@ class Alone(unittest.TestCase):
             if os.getpid() != parent:
                 os._exit(0)
 
+    def test_child_that_waits_for_its_parent(self):
+        """It is another process, which waits for its parent's claim as for any: it is not told that it would wait for
+        itself."""
+        cache, lock = self.open(), self.open().lock('lock')
+
+        def child(ask):
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.write(write, repr(ask()).encode())
+                except Exception as e:  # noqa: BLE001 (the parent shows it)
+                    os.write(write, repr(e).encode())
+                finally:
+                    os._exit(0)
+            os.close(write)
+            return pid, os.fdopen(read)
+
+        def end(pid, answer):
+            with answer:
+                text = answer.read()
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            return text
+
+        def make(key, timeout):
+            children.append(child(lambda: cache.get_or_compute(key, lambda: b'of the child', timeout=timeout)))
+            if timeout == 0:
+                self.assertEqual(end(*children.pop()), repr(b'of the child'))
+            return b'of the parent'
+
+        children = []
+        cache.get_or_compute('late', lambda: make('late', 0))
+        cache.get_or_compute('value', lambda: make('value', daemon.SECONDS))
+        self.assertEqual(end(*children.pop()), repr(b'of the parent'))
+        with lock:
+            children.append(child(lambda: lock.acquire() and lock.release()))
+        self.assertEqual(end(*children.pop()), 'True')
+        with lock:
+            children.append(child(lambda: cache.get_or_compute('lock', lambda: b'of the child', timeout=daemon.SECONDS)))
+        self.assertEqual(end(*children.pop()), repr(b'of the child'))
+
     def test_get_or_compute_raises_its_own_exception(self):
         """Also where its claim cannot be given up."""
         def fail():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -39,6 +40,12 @@ def runs_loop() -> bool:
     """Whether asyncio runs in this thread, and nothing else of its loop would run while a call waits."""
     asyncio: Any = sys.modules.get('asyncio')
     return asyncio is not None and asyncio._get_running_loop() is not None
+
+
+def is_own(pid: int) -> bool:
+    """Whether this process noted its number there. A child that was forked since has a copy, and not what its parent
+    holds: claims, and locks."""
+    return pid == os.getpid()
 
 
 def current() -> object:

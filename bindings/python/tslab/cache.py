@@ -7,7 +7,6 @@ import contextvars
 import errno
 import inspect
 import math
-import os
 import sys
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
@@ -28,8 +27,8 @@ _K = TypeVar('_K', bound=Key)
 # Why a value may not be kept, which is no reason to fail.
 UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError, BusyError
 
-# The claims whose values are being computed in this context, or by a caller of it.
-_computing: contextvars.ContextVar[FrozenSet[Tuple[bytes, int]]] = contextvars.ContextVar('computing', default=frozenset())
+# The claims whose values are being computed in this context, or by a caller of it, and the process that has them.
+_computing: contextvars.ContextVar[FrozenSet[Tuple[bytes, int, int]]] = contextvars.ContextVar('computing', default=frozenset())
 
 _NONE = object()
 _FOUND, _COMPUTE, _WAIT = range(3)
@@ -239,7 +238,7 @@ class Cache(Store):
                 return _COMPUTE, None
             if value is not absent:
                 return _FOUND, value
-            if (key, claim.version) in _computing.get():
+            if (key, claim.version, claim.pid) in _computing.get():
                 raise RuntimeError(f'get_or_compute() of {key!r} within its own computation, which would wait for itself')
             if holds(key, claim.version):
                 raise RuntimeError(f'get_or_compute() of {key!r}, which its caller has locked')
@@ -270,7 +269,7 @@ class Cache(Store):
 
     @contextlib.contextmanager
     def _is_computing(self, key: bytes, claim: Any) -> Iterator[None]:
-        token = _computing.set(_computing.get() | {(key, claim.version)})
+        token = _computing.set(_computing.get() | {(key, claim.version, claim.pid)})
         try:
             yield
         finally:
@@ -286,7 +285,7 @@ class Cache(Store):
             return None
 
     def _keep(self, key: bytes, claim: Any, value: Any, ttl: Optional[Lifetime], tags: Optional[Sequence[int]]) -> None:
-        if not claim.version or claim.pid != os.getpid():   # there was no room for it, or `make` forked this process
+        if not claim.version or not _wait.is_own(claim.pid):    # there was no room for it, or `make` forked this process
             return
         if tags is None:
             self._give_up(key, claim)
@@ -300,7 +299,7 @@ class Cache(Store):
             self._tell_unkept(e)
 
     def _give_up(self, key: bytes, claim: Any) -> None:
-        if claim.mine and claim.pid == os.getpid():     # a forked child leaves it to its parent
+        if claim.mine and _wait.is_own(claim.pid):      # a forked child leaves it to its parent
             self._forget(key, claim.version)    # it ends by itself, too
 
     def _stale_for(self, key: bytes, e: Exception) -> Any:

@@ -28,6 +28,7 @@ from flask.json.tag import TaggedJSONSerializer
 from flask.sessions import SecureCookieSession, SessionMixin
 from flask.sessions import SessionInterface as FlaskSessionInterface
 
+from tslab._wait import is_own
 from tslab.errors import ChangedError, Error, is_damaged
 from tslab.lock import Lock
 from tslab.sessions import SessionStore, merged
@@ -47,11 +48,6 @@ def cache(app: Flask, config: Dict[str, Any], args: List[Any], options: Dict[str
     """
     from tslab.cachelib import Cache    # noqa: PLC0415 (sessions need no cachelib)
     return Cache(*args, **{name: value for name, value in options.items() if name != 'ignore_delete_many_errors'})
-
-
-def _let_go(lock: Lock, pid: int) -> None:
-    if os.getpid() == pid:      # a forked child leaves it to its parent
-        lock.release()
 
 
 class Session(SecureCookieSession):
@@ -104,7 +100,7 @@ class SessionInterface(FlaskSessionInterface):
     @property
     def store(self) -> SessionStore:
         """A forked child makes its own: a parent that never served needs none."""
-        if self._store is None or self._pid != os.getpid():
+        if self._store is None or not is_own(self._pid):
             self._store, self._pid = self._make_store(), os.getpid()
         return self._store
 
@@ -114,7 +110,7 @@ class SessionInterface(FlaskSessionInterface):
         session = self._read(app, id)
         session.lock = lock
         if lock:        # after an error of an after_request() function Flask does not save
-            weakref.finalize(session, _let_go, lock, os.getpid()).atexit = False
+            weakref.finalize(session, lock.release).atexit = False
         return session
 
     def _lock(self, app: Flask, id: str) -> Optional[Lock]:     # noqa: A002

@@ -25,7 +25,7 @@ _held: weakref.WeakValueDictionary[Tuple[bytes, int], Lock] = weakref.WeakValueD
 def holds(key: bytes, version: int) -> bool:
     """Whether the calling task, greenlet or thread has the lock, and would wait for itself."""
     lock = _held.get((key, version))
-    return lock is not None and lock._owner == _wait.current()
+    return lock is not None and lock._owner == _wait.current() and _wait.is_own(lock._pid)
 
 
 class Lock:
@@ -92,7 +92,7 @@ class Lock:
     def extend(self, ttl: Optional[Lifetime] = None) -> None:
         """Holds it for another `ttl` from now, or for that of the lock. LockLostError: it is no longer held; another may
         have it."""
-        version = self._version if self._pid == os.getpid() else 0
+        version = self._version if _wait.is_own(self._pid) else 0
         claim = ffi.new('tslab_handle *', version)
         try:
             if not version:
@@ -112,7 +112,7 @@ class Lock:
         return version != 0 and self._free(version)
 
     def _free(self, version: int) -> bool:
-        if self._pid != os.getpid():        # a forked child leaves it to its parent
+        if not _wait.is_own(self._pid):     # a forked child leaves it to its parent
             return False
         _held.pop((self._key, version), None)
         try:
@@ -137,7 +137,7 @@ class Lock:
         version = self._version
         try:
             self._version = 0
-            was_held = not version or self._pid != os.getpid() or self._free(version)
+            was_held = not version or not _wait.is_own(self._pid) or self._free(version)
         except BaseException:
             if version:
                 with contextlib.suppress(Error):
