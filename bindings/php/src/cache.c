@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <zend_exceptions.h>
 
@@ -204,21 +203,21 @@ static zend_result compute(zend_fcall_info *call, zend_fcall_info_cache *cache, 
 typedef struct Computation {
         TslabMap *map;
         zend_string *key;
+        pid_t claimant; /* a child that is forked meanwhile waits for it as others do */
         struct Computation *outer;
 } Computation;
 
 static bool is_computing(const TslabMap *map, zend_string *key) {
         for (const Computation *c = TSLAB_G(computations); c; c = c->outer)
-                if (c->map == map && zend_string_equals(c->key, key))
+                if (c->map == map && zend_string_equals(c->key, key) && php_tslab_is_own(c->claimant))
                         return true;
         return false;
 }
 
 static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle claim, zend_fcall_info *call,
                                    zend_fcall_info_cache *cache, zval *argument, uint64_t ttl_ms, zval *ret) {
-        Computation here = { map, key, TSLAB_G(computations) };
+        Computation here = { map, key, getpid(), TSLAB_G(computations) };
         zend_result result = FAILURE;
-        pid_t claimant = getpid();
         int r;
 
         TSLAB_G(computations) = &here;
@@ -228,14 +227,14 @@ static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle
         zend_catch {
                 /* exit(), or the end of the request's time: the claim must not stand until the process ends. */
                 TSLAB_G(computations) = here.outer;
-                if (getpid() == claimant)
+                if (php_tslab_is_own(here.claimant))
                         (void) php_tslab_map_remove(map, key, claim);
                 zend_bailout();
         }
         zend_end_try();
         TSLAB_G(computations) = here.outer;
 
-        if (getpid() != claimant)
+        if (!php_tslab_is_own(here.claimant))
                 return result; /* the computation forked this process: its parent has the claim, and goes on */
         if (result == FAILURE) {
                 (void) php_tslab_map_remove(map, key, claim);

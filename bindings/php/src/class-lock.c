@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #include <math.h>
-#include <unistd.h>
 
 #include <zend_exceptions.h>
 
@@ -79,7 +78,7 @@ ZEND_METHOD(Tslab_Lock, __construct) {
 
 /* A forked child has a copy of the object, not the lock. */
 static Object *lock_of_process(Object *lock) {
-        if (lock->claim && lock->claimant != getpid())
+        if (lock->claim && !php_tslab_is_own(lock->claimant))
                 lock->claim = 0;
         return lock;
 }

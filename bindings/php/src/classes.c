@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <ext/spl/spl_exceptions.h>
 #include <zend_exceptions.h>
@@ -33,7 +32,7 @@ static zend_object *object_new(zend_class_entry *ce) {
 static void object_free(zend_object *std) {
         Object *object = object_of(std);
 
-        if (object->claim && object->claimant == getpid())
+        if (object->claim && php_tslab_is_own(object->claimant))
                 (void) php_tslab_map_remove(object->map, object->key, object->claim);
         if (object->key)
                 zend_string_release(object->key);

@@ -12,6 +12,8 @@
 #include <tslab_map.h>
 #include <tslab_near.h>
 
+#include <unistd.h>
+
 #define PHP_TSLAB_VERSION "0.1.0"
 
 extern zend_module_entry tslab_module_entry;
@@ -74,6 +76,14 @@ void php_tslab_pool_free(zval *pool);
 void php_tslab_pools_look(void);
 
 uint64_t php_tslab_now_ms(void);
+
+/*
+ * Whether this process noted its number there. A child that was forked since has a copy, and not what its parent holds:
+ * claims, locks, connections and sessions.
+ */
+static inline bool php_tslab_is_own(pid_t pid) {
+        return pid == getpid();
+}
 
 /*
  * Tells the map to call with. Opens it, and its pool, if that is due. A map that is open is one of the pool's present

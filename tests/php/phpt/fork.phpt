@@ -35,6 +35,16 @@ foreach ($ends as $key => $end) {
         var_dump($value, $cache->get($key));
 }
 
+// A child that asks for the key that its parent computes is no computation within itself: it waits as others do.
+$value = $cache->getOrCompute('waits', function () use ($cache, $map, &$pid) {
+        $late = child(fn () => $cache->getOrCompute('waits', fn () => 'late', timeout: 0) === 'late');
+        if (($pid = pcntl_fork()) === 0)
+                exit((int) ($cache->getOrCompute('waits', fn () => 'of the child', timeout: 600) === 'of the parent'));
+        return $late ? 'of the parent' : 'the child was told that it waits for itself';
+});
+pcntl_waitpid($pid, $status);
+var_dump($value, pcntl_wexitstatus($status));
+
 $lock = $map->lock('lock');
 var_dump($lock->acquire());
 var_dump(child(fn () => 0), child(fn () => $lock->release()), child(fn () => $lock->extend()), child(fn () => $lock->acquire(0)));
@@ -51,6 +61,8 @@ string(13) "of the parent"
 value: 8, false, NULL
 string(13) "of the parent"
 string(13) "of the parent"
+string(13) "of the parent"
+int(1)
 bool(true)
 int(0)
 int(0)
