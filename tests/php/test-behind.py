@@ -69,8 +69,11 @@ while (($line = fgets(STDIN)) !== false) {
                 break;
         case 'fork idly':
                 @session_start();
-                if (($pid = pcntl_fork()) === 0)
+                if (($pid = pcntl_fork()) === 0) {
+                        if ($value)
+                                exec('prlimit --nofile=0 --pid ' . getmypid());
                         exit;
+                }
                 pcntl_waitpid($pid, $result);
                 @session_write_close();
                 break;
@@ -262,9 +265,10 @@ class Values(Fixture):
         session = a.do('login', value='alice')
         self.await_copy(a, session)
         n = self.client.info('stats')['total_connections_received']
-        self.assertEqual(a.do('fork idly', session), 0)
-        self.assertTrue(a.do('set', session, 'bob'), a.message)
-        self.assertEqual((self.client.info('stats')['total_connections_received'], a.messages()), (n, ''))
+        for has_no_descriptors in False, True:
+            self.assertEqual(a.do('fork idly', session, has_no_descriptors), 0)
+            self.assertTrue(a.do('set', session, f'bob {has_no_descriptors}'), a.message)
+            self.assertEqual((self.client.info('stats')['total_connections_received'], a.messages()), (n, ''))
 
     def test_a_large_one(self):
         a = self.worker(self.host())

@@ -18,8 +18,8 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <ext/standard/url.h>
 #include <php_network.h>
@@ -127,22 +127,33 @@ static void release(zend_string *text) {
 }
 
 /*
+ * A file without a name takes all, in a chroot without /dev, too. Where there is no descriptor left for it, it gets
+ * that of the connection itself.
+ */
+static void leave_to_parent(int fd) {
+        int taker = memfd_create("tslab-left", MFD_CLOEXEC);
+
+        if (taker < 0) {
+                (void) close(fd);
+                taker = memfd_create("tslab-left", MFD_CLOEXEC);
+        }
+        if (taker >= 0 && taker != fd) {
+                (void) dup3(taker, fd, O_CLOEXEC);
+                (void) close(taker);
+        }
+}
+
+/*
  * Lets nothing that is written to copies of a parent's connections leave this process, as the farewell that OpenSSL
  * writes when PHP ends: their descriptors become those of a file that takes all.
  */
 void php_tslab_engine_leave_to_parent(void) {
-        pid_t pid = getpid();
         EngineLink *link;
-        int fd;
 
         ZEND_HASH_FOREACH_PTR(&TSLAB_G(links), link) {
-                if (link->pid == pid || link->fd < 0)
+                if (php_tslab_is_own(link->pid) || link->fd < 0)
                         continue;
-                fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-                if (fd >= 0) {
-                        (void) dup3(fd, link->fd, O_CLOEXEC);
-                        (void) close(fd);
-                }
+                leave_to_parent(link->fd);
                 link->fd = -1;
         }
         ZEND_HASH_FOREACH_END();
@@ -416,7 +427,7 @@ static int engine_connect(Engine *engine) {
         zend_string *error = NULL;
         int code, r;
 
-        if (engine->pid != getpid()) {
+        if (!php_tslab_is_own(engine->pid)) {
                 php_tslab_engine_leave_to_parent();
                 engine_own(engine);
         }

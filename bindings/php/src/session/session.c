@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <ext/session/php_session.h>
 
@@ -60,9 +59,9 @@ static int read_choice(const char *text, size_t size, const char *const *names, 
 }
 
 static int read_seconds(const char *text, size_t size, double *ret) {
-        char *end;
+        const char *end;
 
-        *ret = strtod(text, &end);
+        *ret = zend_strtod(text, &end); /* in no locale */
         return end == text + size && size > 0 && *ret >= 0 && *ret < 1e9 ? 0 : -EINVAL;
 }
 
@@ -141,7 +140,7 @@ static int read_path(Session *session, const char *text) {
 }
 
 static void session_unlock(Session *session) {
-        if (session->claim && session->claimant == getpid())
+        if (session->claim && php_tslab_is_own(session->claimant))
                 (void) php_tslab_map_remove(session->map, session->lock_key, session->claim);
         session->claim = 0;
         if (session->lock_key)
@@ -284,7 +283,7 @@ static int session_put(Session *session, zend_string *id, zend_string *value, ui
 
 /* Where no code of the program runs. A child that asks for it does save. */
 static bool is_end_of_child(const Session *session) {
-        return session->opener != getpid() && !EG(current_execute_data);
+        return !php_tslab_is_own(session->opener) && !EG(current_execute_data);
 }
 
 PS_WRITE_FUNC(tslab) {
