@@ -258,3 +258,24 @@ impl Drop for SharedPending {
         self.held.free(&self.pool);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Miri runs this, too: no byte is touched but by an atomic access of a word of the object.
+    #[test]
+    fn store_bytes_keeps_others() {
+        const SIZE: usize = 3 * WORD;
+        for offset in 0..SIZE {
+            for size in 0..=SIZE - offset {
+                let words = [0; SIZE / WORD].map(|_: u8| AtomicU64::new(u64::MAX));
+                // SAFETY: the bytes are in the words.
+                unsafe { store_bytes(words.as_ptr() as *mut u8, offset, &[7; SIZE][..size]) };
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+                let is_stored = |i: usize| (offset..offset + size).contains(&i);
+                assert!((0..SIZE).all(|i| bytes[i] == if is_stored(i) { 7 } else { 255 }), "{size} bytes at {offset}");
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Tells a forked child from its parent. An object that is pending, and a claim, belong to one process: their owner in a
 //! forked child is a copy, and must not give the parent's away.
 
+#[cfg(not(miri))]
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A number of this process that no ancestor of it has had.

@@ -359,12 +359,14 @@ fn simple(low: u8, number: u64) -> Option<Value> {
 }
 
 fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+    let (exponent, fraction) = (u64::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+    // 2 to the power of so many less 25, exactly, which powi() need not be.
+    let power = |exponent: u64| f64::from_bits((1023 - 25 + exponent) << 52);
     let number = match exponent {
-        0 => fraction * 2f64.powi(-24),
+        0 => fraction * power(1),
         31 if fraction == 0.0 => f64::INFINITY,
         31 => f64::NAN,
-        _ => (fraction + 1024.0) * 2f64.powi(exponent - 25),
+        _ => (fraction + 1024.0) * power(exponent),
     };
     if bits & 0x8000 != 0 {
         -number
