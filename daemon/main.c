@@ -44,6 +44,7 @@ static const struct option long_options[] = {
         { "config", required_argument, NULL, OPTION_CONFIG },
         { "adopt", required_argument, NULL, OPTION_ADOPT },
         { "fresh", no_argument, NULL, OPTION_FRESH },
+        { "exit-idle", required_argument, NULL, OPTION_EXIT_IDLE },
         { "operators-only", no_argument, NULL, OPTION_OPERATORS_ONLY },
         { "check-config", no_argument, NULL, OPTION_CHECK_CONFIG },
         { "version", no_argument, NULL, OPTION_VERSION },
@@ -74,6 +75,7 @@ static void print_help(void) {
                 "  --log-level=LEVEL   err, warning, notice, info or debug (info)\n"
                 "  --adopt=PID         take the memory from this client of a dead daemon\n"
                 "  --fresh             make an empty pool beside clients of a dead daemon\n"
+                "  --exit-idle=SECONDS  end when nobody was connected for so long (never)\n"
                 "  --config=PATH       file with TSLAB_SIZE=... and so on, read again on SIGHUP\n"
                 "  --check-config      check the settings only; the exit status is 2 if they are bad\n"
                 "  --version           show the version\n"

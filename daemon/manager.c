@@ -58,6 +58,7 @@ struct Manager {
         StandIn *stand_in; /* answers while the loop waits for a page */
         uint64_t n_stood; /* when the status was sent last */
         char status[448];
+        uint64_t used_usec; /* CLOCK_MONOTONIC: when somebody was connected, or the pool was ready */
         bool serves; /* others than tslabctl, which puts the kept maps into the pool */
         bool told_ready; /* since the start or the last reload */
 };
@@ -154,6 +155,33 @@ static void tell_ready(Manager *manager, bool again) {
                           manager->pool.options->pool);
 }
 
+static void finish_stop(Manager *manager) {
+        (void) passed_send_arena(manager->pool.arena.fd); /* see daemon/takeover/store.h */
+        (void) sd_event_exit(manager->pool.event, 0);
+}
+
+/* Programs are served while the maps are written. A second signal does not wait for that. */
+static void stop(Manager *manager) {
+        (void) notify_send("STOPPING=1");
+        if (!manager->serves || !keep_dump(&manager->keep))
+                finish_stop(manager);
+}
+
+/* A program that connects at this moment is refused, as by a daemon that was stopped, and starts another. */
+static void stop_if_idle(Manager *manager) {
+        uint64_t idle_usec = manager->pool.options->exit_idle * PROTO_USEC_PER_SEC, now = proto_now_usec();
+
+        if (manager->sessions.n > 0 || manager->clients.first)
+                manager->used_usec = now;
+        if (idle_usec == 0 || now - manager->used_usec < idle_usec)
+                return;
+        log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
+                   "pool %s stops: nobody was connected for %u s", manager->pool.options->pool,
+                   (unsigned) manager->pool.options->exit_idle);
+        manager->used_usec = now; /* once */
+        stop(manager);
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *manager = userdata;
 
@@ -171,6 +199,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         store_tick(&manager->store, &manager->clients);
         keep_tick(&manager->keep);
         update_status(manager);
+        stop_if_idle(manager);
         return sd_event_source_set_time(source, usec + TICK_USEC);
 }
 
@@ -185,11 +214,6 @@ static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_time_relative(source, manager->watchdog_usec / (sent ? 2 : 16));
 }
 
-static void finish_stop(Manager *manager) {
-        (void) passed_send_arena(manager->pool.arena.fd); /* see daemon/takeover/store.h */
-        (void) sd_event_exit(manager->pool.event, 0);
-}
-
 static void on_kept(void *userdata) {
         Manager *manager = userdata;
 
@@ -197,7 +221,6 @@ static void on_kept(void *userdata) {
                 finish_stop(manager);
 }
 
-/* Programs are served while the maps are written. A second signal does not wait for that. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Manager *manager = userdata;
 
@@ -209,9 +232,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                              "restart, the next daemon begins with a new pool, and they have to open it "
                              "again; without systemd, --adopt takes the memory from one of them"
                            : "");
-        (void) notify_send("STOPPING=1");
-        if (!manager->serves || !keep_dump(&manager->keep))
-                finish_stop(manager);
+        stop(manager);
         return 0;
 }
 
@@ -434,6 +455,7 @@ int manager_run(Manager *manager) {
         last_good_save(manager->pool.options);
         tell_ready(manager, false);
         update_status(manager);
+        manager->used_usec = proto_now_usec();
         r = sd_event_loop(manager->pool.event);
         if (r < 0)
                 log_error(LOG_ERR, r, "the event loop failed");

@@ -246,6 +246,12 @@ static int set_adopt(Options *options, const char *value, char *ret_why) {
         return 0;
 }
 
+static int set_exit_idle(Options *options, const char *value, char *ret_why) {
+        if (parse_count(value, 1, UINT32_MAX, &options->exit_idle))
+                return refuse_value(ret_why, value, "it takes a number of seconds, from 1 on");
+        return 0;
+}
+
 int options_set(Options *options, OptionId id, const char *value, char *ret_why) {
         switch (id) {
         case OPTION_POOL:
@@ -285,6 +291,8 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
         case OPTION_FRESH:
                 options->fresh = true;
                 return 0;
+        case OPTION_EXIT_IDLE:
+                return set_exit_idle(options, value, ret_why);
         }
         return -EINVAL;
 }

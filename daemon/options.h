@@ -28,6 +28,7 @@ struct Options {
         Roles roles;
         int log_level;
         bool fresh; /* make an empty pool even if clients of an earlier daemon still use the old one */
+        uint32_t exit_idle; /* seconds without a connection after which the daemon ends; 0: it does not */
         pid_t adopt; /* the process that the arena is taken from; 0: none */
         char trouble[OPTIONS_WHY_SIZE]; /* the mistake in the settings, which are not in use then; "": none */
         char *config; /* a reload reads this file again; NULL: none */
@@ -54,6 +55,7 @@ typedef enum OptionId {
         OPTION_CONFIG,
         OPTION_ADOPT,
         OPTION_FRESH,
+        OPTION_EXIT_IDLE,
 } OptionId;
 
 void options_init(Options *options);
