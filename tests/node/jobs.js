@@ -10,6 +10,12 @@ const JOBS = {
     map.put('from the child', Buffer.from([1, 2, 255]));
   },
 
+  /** Starts the daemon, or finds that of another, and stays. */
+  started(socket, start) {
+    process.stdout.write(`${tslab.open(socket, { start }).map('shared').add('n')}\n`);
+    setInterval(() => {}, 1e6);
+  },
+
   computeForever(socket, key) {
     new tslab.Cache(tslab.open(socket)).getOrCompute(key, () => new Promise((resolve) => setTimeout(resolve, 1e9)));
   },

@@ -5,9 +5,26 @@ export interface Lifetime { ttl?: number }
 
 export const version: string;
 
-export interface PoolOptions { reader?: boolean; timeout?: number }
+export interface PoolOptions { reader?: boolean; timeout?: number; start?: boolean | StartOptions }
 
-/** Opens the pool of that name or socket; without one $TSLAB_POOL, or "default". */
+/** Settings of a daemon that is started where nobody runs one; all but the first two are options of tslabd(8). */
+export interface StartOptions {
+  /** The daemon; `tslabd` of the PATH where none is named. */
+  program?: string;
+  /** It ends when no process was connected for so many seconds: 60. */
+  idle?: number;
+  size?: string | number;
+  threads?: number;
+  retain?: string | number;
+  keep?: string;
+  mode?: string;
+  group?: string;
+}
+
+/**
+ * Opens the pool of that name or socket; without one $TSLAB_POOL, or "default". With `start` its daemon is started where
+ * there is none.
+ */
 export function open(name?: string, options?: PoolOptions): Pool;
 /** Creates a private pool, for the threads and tests of this process. */
 export function create(options?: { size?: number }): Pool;

@@ -1,25 +1,27 @@
 'use strict';
 
 const { addon } = require('./native.js');
+const { openStarted } = require('./daemon.js');
 const { makeError, warn } = require('./error.js');
 const { TslabMap } = require('./map.js');
 const { waitMs } = require('./time.js');
 
 const LOOK_MS = 1000;
+const START_SECONDS = 30;
 const EIDRM = 43;
 
 /** A pool of shared memory, open in this thread. Threads of a process that open the same one share it. */
 class Pool {
-  #arguments;
+  #open;
   #maps = new Map();
   #waits = new Map();
   #timer;
 
   /** By open() and create(). */
-  constructor(name, { reader = false, timeout = 5, size = 0 } = {}) {
+  constructor(name, { reader = false, timeout = 5, size = 0, start = false } = {}) {
     this.name = name;
-    this.#arguments = [name, reader, waitMs(timeout), size, (wait, result) => this.#tell(wait, result)];
-    this._native = addon.openPool(...this.#arguments);
+    this.#open = () => addon.openPool(name, reader, waitMs(timeout), size, (wait, result) => this.#tell(wait, result));
+    this._native = start ? openStarted(this.#open, name, start, START_SECONDS) : this.#open();
     this.isOpen = true;
     if (name === null) return;
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
@@ -57,7 +59,7 @@ class Pool {
   /** Where the new pool cannot be opened, the old memory will do until the next look. */
   #goOver() {
     const old = this._native;
-    this._native = addon.openPool(...this.#arguments);
+    this._native = this.#open();
     try {
       for (const map of this.#maps.values()) map._reopen();
     } finally {
@@ -100,7 +102,10 @@ class Pool {
 
 const ETIMEDOUT = 110;
 
-/** Opens the pool of that name or socket; without one $TSLAB_POOL, or "default". */
+/**
+ * Opens the pool of that name or socket; without one $TSLAB_POOL, or "default". With `start` its daemon is started where
+ * there is none, and ends when no process was connected for `start.idle` seconds.
+ */
 function open(name = '', options = {}) {
   if (typeof name !== 'string') throw new TypeError('the name of a pool is a string');
   return new Pool(name, options);
