@@ -364,6 +364,34 @@ class Sessions(unittest.TestCase):
         self.in_request(id_, lambda session, _: session.clear())
         self.assertEqual(self.store.sessions_of('ann'), [])
 
+    def test_a_new_id_and_the_end_of_other_sessions(self):
+        """In one request, in either order, as where the user has a new password: this session stays."""
+        def renew(session, regenerate):
+            session['value'] = 'x'
+            regenerate(session, user='ann')
+
+        def end(session, _):
+            self.assertEqual(self.store.end_sessions('ann', but=session.id), 1)
+
+        for acts in (renew, end), (end, renew):
+            (_, mine), (_, other) = self.in_request(None, renew), self.in_request(None, renew)
+            _, id_ = self.in_request(mine, lambda *with_: [act(*with_) for act in acts])    # noqa: B023 (called at once)
+            self.assertNotEqual(id_, mine)
+            self.assertEqual((self.store.sessions_of('ann'), list(self.store.map)), ([id_.encode()],) * 2)
+            self.store.end_sessions('ann')
+
+    def test_a_new_id_that_cannot_be_given_to_its_user(self):
+        """The old session stays as it was, and there is none that nobody can end."""
+        def renew(session, regenerate):
+            session['value'] = 'x'
+            regenerate(session, user='ann')
+
+        _, id_ = self.in_request(None, renew)
+        with unittest.mock.patch.object(self.store, 'assign', side_effect=tslab.FullError(12, 'full')), \
+                self.assertLogs('test', 'ERROR'):
+            self.assertEqual(self.in_request(id_, renew)[1], id_)
+        self.assertEqual((self.store.sessions_of('ann'), list(self.store.map)), ([id_.encode()],) * 2)
+
     def test_foreign_users_and_keys(self):
         for user in b'5', b'[1]', b'{"a": 1}', b'true':
             self.store.set('foreign', b'{"a": 1, "_tslab_user": ' + user + b'}')

@@ -59,7 +59,7 @@ class Session(SecureCookieSession):
         self.id, self.new, self.available = id, id is None, available
         self.version = 0                            # the version of the value that it was read from; 0: none
         self.saved: Optional[bytes] = None          # the value that it was last saved as
-        self.former_id: Optional[str] = None        # to be deleted once the session is saved with its new one
+        self.is_leaving = False                     # its id: it gets another one when it is saved, see regenerate()
         self.read: bytes = b'{}'                    # the value that it was read from
         self.user: Optional[str] = None             # whose session it is, see regenerate(); kept with its contents
         self.is_assigned = True                     # to that user, by its id
@@ -165,8 +165,7 @@ class SessionInterface(FlaskSessionInterface):
         if not session:
             if session.modified:
                 self._delete(app, session.id)
-                self._delete(app, session.former_id)
-                session.id, session.former_id, session.version, session.saved = None, None, 0, None
+                session.id, session.is_leaving, session.version, session.saved = None, False, 0, None
                 response.delete_cookie(self.get_cookie_name(app), **self._cookie(app))
                 response.vary.add('Cookie')
         elif self._save(app, session) and self.should_set_cookie(app, session):
@@ -176,34 +175,44 @@ class SessionInterface(FlaskSessionInterface):
 
     def regenerate(self, session: SessionMixin, user: Optional[str] = None) -> None:
         """Gives a session another id, as is right when a user logs in: the old id is then of no use to somebody who
-        knew it. This is done when the request ends. If it fails, the old session is there as it was. If another request
-        has ended the session meanwhile, or given it another id, the new id is not kept. With a `user` it is that user's
+        knew it. This is done when the request ends: until then `session.id` is the old one, and is what end_sessions(but=)
+        takes, too. If it fails, the old session is there as it was. If another request has ended the session meanwhile, or
+        given it another id, the new id is not kept. With a `user` it is that user's
         session then: see SessionStore.assign(). Without one it stays the session of the user that it had."""
         assert isinstance(session, Session)
         session.user, session.is_assigned = user or session.user, False
-        session.former_id = session.id or session.former_id
-        session.id, session.version, session.saved, session.modified = None, 0, None, True
+        session.is_leaving, session.modified = True, True
 
     def _save(self, app: Flask, session: Session) -> bool:
         """Whether the pool has the session as it is."""
-        id = session.id or secrets.token_urlsafe(32)        # noqa: A001
+        former = session.id if session.is_leaving else None
+        id = secrets.token_urlsafe(32) if former or not session.id else session.id      # noqa: A001
         try:
             lifetime = self.store.lifetime_of(app.permanent_session_lifetime) if session.permanent else None
             if not session.modified:
                 return self.store.touch(id, lifetime)
-            data = session.read = self._replace(id, session, lifetime)
-            if session.user is not None and not session.is_assigned:
-                self.store.assign(id, session.user)
-                session.is_assigned = True
+            data = self._replace(id, session, lifetime)
+            self._assign(app, id, session)
         except Error as e:
             app.logger.error('a session could not be saved, and stays as it was: %s', e)
             return False
-        session.id, session.saved, former, session.former_id = id, data, session.former_id, None
+        session.id, session.saved, session.read, session.is_leaving = id, data, data, False
         if self._delete(app, former) is False:      # one request ends a session
             app.logger.error('a session was ended by another request before it got a new id, and stays ended')
             self._delete(app, id)
             return False
         return True
+
+    def _assign(self, app: Flask, id: str, session: Session) -> None:       # noqa: A002
+        """Gives the session, which is saved with a new id, to its user. Where that fails, nobody has that id."""
+        if session.user is None or session.is_assigned:
+            return
+        try:
+            self.store.assign(id, session.user)
+            session.is_assigned = True
+        except BaseException:
+            self._delete(app, id)
+            raise
 
     def _replace(self, id: str, session: Session, lifetime: Optional[float]) -> bytes:       # noqa: A002
         for _ in range(_TRIES_MAX):
@@ -230,6 +239,8 @@ class SessionInterface(FlaskSessionInterface):
 
     def _version(self, session: Session) -> int:
         """The version that a change of the session replaces: that which it was read from, or was saved as since."""
+        if session.is_leaving:
+            return 0
         if session.saved is None or session.id is None:
             return session.version
         found = self.store.get_version(session.id)

@@ -36,11 +36,12 @@ class Session(Dict[str, Any]):
     def __init__(self, data: bytes = b'{}', id: Optional[str] = None, version: int = 0) -> None:     # noqa: A002
         super().__init__(_loads(data))
         self.data, self.id, self.version = data, id, version
-        self.former_id: Optional[str] = None
+        self.is_leaving = False
 
     def regenerate(self) -> None:
-        """Gives the session another id when the request ends; the old one is of no use from then on."""
-        self.former_id, self.id, self.version = self.id or self.former_id, None, 0
+        """Gives the session another id when the request ends; the old one, which `id` is until then, is of no use from
+        then on."""
+        self.is_leaving = True
 
 
 def _loads(data: bytes) -> Dict[str, Any]:
@@ -108,18 +109,18 @@ class SessionMiddleware:
 
     def _saved(self, session: Session) -> str:
         if not session:
-            ids = [id for id in (session.id, session.former_id) if id]      # noqa: A001
-            for id in ids:      # noqa: A001
-                self.store.delete(id)
-            return f'{self.cookie}=null; expires=Thu, 01 Jan 1970 00:00:00 GMT; {self._attributes}' if ids else ''
+            if session.id:
+                self.store.delete(session.id)
+            return f'{self.cookie}=null; expires=Thu, 01 Jan 1970 00:00:00 GMT; {self._attributes}' if session.id else ''
         data = json.dumps(session).encode()
         lifetime = None if self.max_age is None else self.store.lifetime_of(self.max_age)
-        if session.id and data == session.data:
+        former = session.id if session.is_leaving else None
+        if session.id and not former and data == session.data:
             return self._set_cookie(session.id) if self.store.touch(session.id, lifetime) else ''
-        id = session.id or secrets.token_urlsafe(32)        # noqa: A001
+        id = secrets.token_urlsafe(32) if former or not session.id else session.id      # noqa: A001
         for _ in range(_TRIES_MAX):
             try:
-                self.store.replace(id, session.version, data, lifetime)
+                self.store.replace(id, 0 if former else session.version, data, lifetime)
                 break
             except ChangedError:
                 found = self.store.get_version(id)
@@ -127,7 +128,7 @@ class SessionMiddleware:
                     raise
                 data = json.dumps(merged(_loads(session.data), session, _loads(found[0]))).encode()
                 session.version = found[1]
-        if session.former_id and not self.store.delete(session.former_id):
+        if former and not self.store.delete(former):
             self.store.delete(id)       # another request has ended it: it stays ended
             return ''
         return self._set_cookie(id)
