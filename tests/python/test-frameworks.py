@@ -151,6 +151,7 @@ class Starlette(Fixture):
                     request.session.clear()
                 elif name == 'login':
                     request.session.regenerate()
+                    assert request.session.id == request.cookies['session'], 'until the request ends'
                 else:
                     request.session[name] = value
             return JSONResponse(dict(request.session))
@@ -272,8 +273,18 @@ class Limits(Fixture):
         self.assertTrue(all(limiter.hit(item, 'd') for limiter in limiters[:2]))
 
     def test_more_entries_than_a_value_has_room_for(self):
-        limiter, item = self.limits.strategies.MovingWindowRateLimiter(self.storage), self.limits.parse('200000/day')
-        self.assertRaisesRegex(ValueError, 'sliding', limiter.hit, item, 'e')
+        limiter, item = self.limits.strategies.MovingWindowRateLimiter(self.storage), self.limits.parse('2000000/day')
+        begin, times = time.clock_gettime(time.CLOCK_BOOTTIME), iter(range(10 ** 9))
+        with unittest.mock.patch('tslab.limits._now', lambda: begin + next(times)):     # a second for each look
+            for _ in range(19999):
+                self.assertTrue(limiter.hit(item, 'e', cost=100))
+            self.assertFalse(limiter.hit(item, 'e', cost=101))
+            self.assertTrue(limiter.hit(item, 'e', cost=100))
+            self.assertFalse(limiter.hit(item, 'e'))
+        with unittest.mock.patch('tslab.limits._now', lambda: begin + 86400):
+            self.assertFalse(limiter.hit(item, 'e'))
+        with unittest.mock.patch('tslab.limits._now', lambda: begin + 86400 + 86400 / 4096):
+            self.assertTrue(limiter.hit(item, 'e'))
 
     def test_clock_that_is_set_back(self):
         for strategy in self.strategies():
@@ -282,12 +293,14 @@ class Limits(Fixture):
                 self.assertTrue(limiter.hit(item, 'f', cost=10))
                 with unittest.mock.patch('time.time', lambda now=now: now - 7200):
                     self.assertFalse(limiter.hit(item, 'f'))
-        limiter = self.limits.strategies.MovingWindowRateLimiter(self.storage)
-        self.assertTrue(limiter.hit(item, 'g', cost=3))
+        limiter, then = self.limits.strategies.MovingWindowRateLimiter(self.storage), time.clock_gettime(time.CLOCK_BOOTTIME)
+        self.assertTrue(limiter.hit(item, 'g', cost=9))
         with unittest.mock.patch('time.time', lambda: now - 7200):
             self.assertTrue(limiter.hit(item, 'g'))
-        with unittest.mock.patch('time.time', lambda: now - 3599):      # an hour later
-            self.assertTrue(limiter.hit(item, 'g', cost=10))
+            reset, remaining = limiter.get_window_stats(item, 'g')
+            self.assertEqual((round((now - 7200 + 3600 - reset) / 60), remaining), (0, 0))
+            with unittest.mock.patch('tslab.limits._now', lambda: then + 3660):      # an hour later
+                self.assertTrue(limiter.hit(item, 'g', cost=10))
 
     def test_storage(self):
         self.assertTrue(self.storage.check())

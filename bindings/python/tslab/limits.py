@@ -5,8 +5,8 @@
 
 `web` is the name of a pool, `tslab:///run/tslab/web.sock` its socket, and `tslab://` is $TSLAB_POOL. All strategies: fixed
 window, moving window and sliding window counter. None lets more through than its limit, however many workers hit it at once,
-and a worker that is killed takes nothing with it. A moving window, which keeps the time of each entry, has a limit of
-100,000 at most. django-ratelimit counts in a cache of Django: tslab.django.
+and a worker that is killed takes nothing with it. Setting the clock changes nothing. A moving window with a limit above 4096 holds
+entries for up to 1/4096 of its length more than that. django-ratelimit counts in a cache of Django: tslab.django.
 
 The limits that were not used for longest go first where the pool is full, or `limit_bytes` says so.
 """
@@ -17,6 +17,7 @@ The limits that were not used for longest go first where the pool is full, or `l
 from __future__ import annotations
 
 import array
+import itertools
 import math
 import struct
 import time
@@ -39,7 +40,12 @@ from tslab.pool import EPOCH_CURRENT
 
 _R = TypeVar('_R')
 _WINDOWS = struct.Struct('qqq')     # the number of the current window, and the counts of the one before and of this one
-_ENTRIES_MAX = 100_000              # fit into a value of any map
+_STEPS = 4096                       # of a moving window: an entry for each, and not for each hit, where the limit is higher
+
+
+def _now() -> float:
+    """Nobody sets this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
@@ -96,8 +102,8 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
             except ChangedError:
                 pass
 
-    # Moving windows: the times of the entries that were acquired, the latest first. The clock is the wall's, as limits
-    # compares it with that; one that was set back finds times to come, which count as of now.
+    # Moving windows: the times of the entries that were acquired, each with their number, the latest first. Times to come,
+    # as of before a reboot, count as of now.
 
     @staticmethod
     def _moving_key(key: str) -> bytes:
@@ -106,27 +112,29 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
 
     @staticmethod
     def _times(data: bytes, expiry: float) -> array.array[float]:
-        times, now = array.array('d'), time.time()
-        times.frombytes(data[:len(data) // times.itemsize * times.itemsize])
-        return array.array('d', (min(t, now) for t in times if t >= now - expiry))
+        entries, now = array.array('d'), _now()
+        size = 2 * entries.itemsize
+        entries.frombytes(data[:len(data) // size * size])
+        left = ((min(t, now), n) for t, n in zip(entries[::2], entries[1::2]) if t >= now - expiry)
+        return array.array('d', itertools.chain.from_iterable(left))
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        if limit > _ENTRIES_MAX:
-            raise ValueError(f'a moving window keeps the time of each entry, {_ENTRIES_MAX} at most, not {limit}: take a sliding '
-                             'window counter')
-
         def acquire(data: bytes) -> Tuple[Optional[bytes], bool]:
-            times = self._times(data, expiry)
-            if len(times) + amount > limit:
+            times, now = self._times(data, expiry), _now()
+            if sum(times[1::2]) + amount > limit:
                 return None, False
-            return (array.array('d', [time.time()] * amount) + times).tobytes(), True
+            if times and limit > _STEPS and times[0] * _STEPS // expiry == now * _STEPS // expiry:
+                times[0], times[1] = now, times[1] + amount
+            else:
+                times = array.array('d', [now, amount]) + times
+            return times.tobytes(), True
 
         return self._change(self._moving_key(key), expiry, acquire)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> Tuple[float, int]:
         found = self._cache._find(self._moving_key(key))
         times = self._times(found[0] if found else b'', expiry)
-        return (times[-1], len(times)) if times else (time.time(), 0)
+        return (time.time() + times[-2] - _now(), int(sum(times[1::2]))) if times else (time.time(), 0)
 
     # Sliding windows: both counts are one value, and change together.
 
@@ -135,7 +143,7 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
         """The number of the window that it is now, and both counts."""
         window = int(now / expiry)
         last, before, current = _WINDOWS.unpack(data) if len(data) == _WINDOWS.size else (window, 0, 0)
-        last = min(last, window)        # the clock was set back
+        last = min(last, window)        # of before a reboot
         return window, {window: before, window - 1: current}.get(last, 0), current if last == window else 0
 
     @staticmethod
@@ -149,7 +157,7 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
 
     def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         def acquire(data: bytes) -> Tuple[Optional[bytes], bool]:
-            now = time.time()
+            now = _now()
             window, before, current = self._windows(data, expiry, now)
             if math.floor(before * self._left(expiry, now) / expiry + current) + amount > limit:
                 return None, False
@@ -158,7 +166,7 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
         return self._change(self._sliding_key(key), 2 * expiry, acquire)
 
     def get_sliding_window(self, key: str, expiry: int) -> Tuple[int, float, int, float]:
-        found, now = self._cache._find(self._sliding_key(key)), time.time()
+        found, now = self._cache._find(self._sliding_key(key)), _now()
         _, before, current = self._windows(found[0] if found else b'', expiry, now)
         left = self._left(expiry, now)
         return before, left if before else 0.0, current, left + expiry
