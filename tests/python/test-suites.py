@@ -1,4 +1,4 @@
-"""The suites of dogpile.cache, cachelib, aiocache and Flask-Session, on a pool, and test-frameworks.py with the newest packages.
+"""The suites of dogpile.cache, cachelib, limits, aiocache and Flask-Session, on a pool, and test-frameworks.py with the newest packages.
 
     test-suites.py TSLABD TSLABCTL [unittest arguments]
 
@@ -211,6 +211,44 @@ def test_all():
         assert [client.get('/').text for _ in range(2)] == ['ann', 'ann']
 '''
 
+# The module of the suite that the sources lack: the storages to test, and moments. Later sources have no suite.
+LIMITS = '''
+import contextlib
+import functools
+import os
+import time
+
+import pytest
+import tslab.limits
+
+all_storage = pytest.mark.parametrize('uri, args, fixture', [(f'tslab://{os.environ["TSLAB_POOL"]}', {}, None)])
+moving_window_storage = sliding_window_counter_storage = all_storage
+timestamp_based_key_ttl = None      # for storages whose windows begin with the hour
+
+
+@contextlib.contextmanager
+def window(seconds, delay=0):
+    begin = time.time()
+    time.sleep(delay)
+    yield begin, begin + seconds
+    time.sleep(max(0, begin + seconds - time.time()))
+
+
+def fixed_start(test):
+    @functools.wraps(test)
+    def tested(*arguments, **options):
+        time.sleep(1 - time.time() % 1)
+        return test(*arguments, **options)
+    return tested
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    with tslab.open(os.environ['TSLAB_POOL']) as pool:
+        tslab.Cache(pool, 'limits').clear()
+    yield
+'''
+
 # In place of the cache in memory, and as the one that the tests of all caches run with.
 AIOCACHE = '''
 
@@ -279,6 +317,15 @@ class Suites(unittest.TestCase):
     def test_cachelib(self):
         self.get('cachelib', 'pytest-xprocess')
         self.pytest(self.get_source('cachelib') / 'tests', 'test_tslab.py', CACHELIB, 'test_tslab.py', n_tests=r'\d+')
+
+    def test_limits(self):
+        """The tests of its strategies: those of its storages name limits' own."""
+        self.get('limits==5.4.0', 'pytest-lazy-fixtures', 'flaky')
+        source = self.get_source('limits==5.4.0')
+        (source / 'tests/__init__.py').touch()
+        (source / 'tests/conftest.py').write_text('from tests.utils import empty    # noqa: F401', encoding='ascii')
+        shutil.rmtree(source / 'limits')        # the one that was installed
+        self.pytest(source, 'tests/utils.py', LIMITS, '-o', 'addopts=', 'tests/test_strategy.py', n_tests=r'\d+')
 
     def test_aiocache(self):
         """Not those of other caches, and of an object that comes back as the very same one."""

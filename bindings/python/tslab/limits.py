@@ -39,7 +39,7 @@ from tslab.map import Map
 from tslab.pool import EPOCH_CURRENT
 
 _R = TypeVar('_R')
-_WINDOWS = struct.Struct('qqq')     # the number of the current window, and the counts of the one before and of this one
+_WINDOW = struct.Struct('dqq')      # when the current window began, and the counts of the one before and of this one
 _STEPS = 4096                       # of a moving window: an entry for each, and not for each hit, where the limit is higher
 
 
@@ -136,40 +136,37 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
         times = self._times(found[0] if found else b'', expiry)
         return (time.time() + times[-2] - _now(), int(sum(times[1::2]))) if times else (time.time(), 0)
 
-    # Sliding windows: both counts are one value, and change together.
+    # Sliding windows: both counts are one value, and change together. The first one begins with a hit.
 
     @staticmethod
-    def _windows(data: bytes, expiry: int, now: float) -> Tuple[int, int, int]:
-        """The number of the window that it is now, and both counts."""
-        window = int(now / expiry)
-        last, before, current = _WINDOWS.unpack(data) if len(data) == _WINDOWS.size else (window, 0, 0)
-        last = min(last, window)        # of before a reboot
-        return window, {window: before, window - 1: current}.get(last, 0), current if last == window else 0
+    def _window(data: bytes, expiry: int, now: float) -> Tuple[float, int, int]:
+        """When the window of now began, and both counts."""
+        begin, before, current = _WINDOW.unpack(data) if len(data) == _WINDOW.size else (now, 0, 0)
+        begin = min(begin, now)         # a time of before a reboot
+        n = (now - begin) // expiry
+        if n == 0:
+            return begin, before, current
+        return (begin + expiry, current, 0) if n == 1 else (now, 0, 0)
 
     @staticmethod
     def _sliding_key(key: str) -> bytes:
         return b'sliding ' + encoded(key)
 
-    @staticmethod
-    def _left(expiry: int, now: float) -> float:
-        """The seconds until the window is over."""
-        return (1 - now / expiry % 1) * expiry
-
     def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         def acquire(data: bytes) -> Tuple[Optional[bytes], bool]:
             now = _now()
-            window, before, current = self._windows(data, expiry, now)
-            if math.floor(before * self._left(expiry, now) / expiry + current) + amount > limit:
+            begin, before, current = self._window(data, expiry, now)
+            if math.floor(before * (begin + expiry - now) / expiry + current) + amount > limit:
                 return None, False
-            return _WINDOWS.pack(window, before, current + amount), True
+            return _WINDOW.pack(begin, before, current + amount), True
 
         return self._change(self._sliding_key(key), 2 * expiry, acquire)
 
     def get_sliding_window(self, key: str, expiry: int) -> Tuple[int, float, int, float]:
         found, now = self._cache._find(self._sliding_key(key)), _now()
-        _, before, current = self._windows(found[0] if found else b'', expiry, now)
-        left = self._left(expiry, now)
-        return before, left if before else 0.0, current, left + expiry
+        begin, before, current = self._window(found[0] if found else b'', expiry, now)
+        left = begin + expiry - now
+        return before, left if before else 0.0, current, left + expiry if current else 0.0
 
     def clear_sliding_window(self, key: str, expiry: int) -> None:
         self._cache.delete(self._sliding_key(key))
