@@ -55,6 +55,7 @@ def find(subject, **fields):
     sys.exit(f'failed: nothing of "{subject}" with {fields} in {[(e.get("MESSAGE_ID"), e["MESSAGE"]) for e in story]}')
 
 
+expect({e['TSLAB_POOL'] for e in story} == {POOL}, 'the unit and the daemon name the pool, once in each line')
 find('A pool is ready')
 first = find('A process attached to a pool', OBJECT_PID=victim.process.pid)
 find('A process died while it used a pool', OBJECT_PID=victim.process.pid, TSLAB_CLIENT=first['TSLAB_CLIENT'])

@@ -120,7 +120,7 @@ client.end()
 # A pool that there is not yet is not made by bad settings; the mistake has its line.
 sh('systemctl', 'stop', UNIT)
 expect(sh('systemctl', 'start', UNIT, check=False)[0] != 0, 'a new pool needs good settings')
-said = [e['MESSAGE'] for e in journal(f'_SYSTEMD_UNIT={UNIT}')]
+said = [e['MESSAGE'] for e in journal(f'TSLAB_POOL={POOL}')]
 expect(any(f'{CONFIG}:1: ' in text for text in said), f'file and line: {said[-5:]}')
 code, text = sh('tslabctl', '--pool', POOL, 'status', check=False)
 expect(code == 1 and f"does not start; 'systemctl status {UNIT}'" in text, f'where to look: {text}')
