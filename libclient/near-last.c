@@ -30,7 +30,7 @@
 
 /* Names the map of the last values. -EINVAL: the name is too long. */
 static int last_name(const struct tslab_near *near, char *ret, size_t size) {
-        const char *name = near->root + strlen("near.");
+        const char *name = near->root + strlen(SHM_COVER_ROOT_PREFIX);
 
         return snprintf(ret, size, ROOT_PREFIX "%s" LAST_SUFFIX, name) < (int) size ? 0 : -EINVAL;
 }

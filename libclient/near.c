@@ -29,7 +29,6 @@
 #include "shm/clock/pool-clock.h"
 #include "shm/epoch/epoch.h"
 
-#define ROOT_PREFIX "near."
 #define TRIES_MAX 4 /* beside other programs that fill and drop */
 static_assert(TSLAB_NEAR_PREFIXES_SIZE == SHM_COVER_PREFIXES_MAX, "one limit for both");
 static_assert(TSLAB_NEAR_SERVERS_MAX == SHM_COVER_SERVERS_MAX, "one limit for both");
@@ -46,6 +45,23 @@ typedef struct NearCover {
         uint64_t handle;
 } NearCover;
 
+/*
+ * Gives the near cache a root, of an object that is no more: nothing is covered, and operators see that already before
+ * the first cover. A program that may not, or has no room, goes on without.
+ */
+static void name_cover(struct tslab_near *near) {
+        struct tslab *pool = near->map->pool;
+        tslab_handle handle;
+        uint64_t root;
+        void *object;
+
+        if (pool->is_reader || shm_root_get(&pool->arena, near->root, &root) == 0 ||
+            tslab_alloc_pending(pool, sizeof(ShmCover), TSLAB_EPOCH_CURRENT, &handle, &object) != 0)
+                return;
+        (void) tslab_free(pool, handle);
+        (void) tslab_root_set(pool, near->root, 0, handle);
+}
+
 _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const char *name,
                              const struct tslab_map_options *options) {
         struct tslab_map_options o = {};
@@ -59,13 +75,15 @@ _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const 
         near = calloc(1, sizeof(*near));
         if (!near)
                 return -ENOMEM;
-        n = snprintf(near->root, sizeof(near->root), ROOT_PREFIX "%s", name);
+        n = snprintf(near->root, sizeof(near->root), SHM_COVER_ROOT_PREFIX "%s", name);
         r = n < (int) sizeof(near->root) ? tslab_map_open(&near->map, pool, name, &o) : -EINVAL;
-        if (r)
+        if (r) {
                 free(near);
-        else
-                *ret = near;
-        return r;
+                return r;
+        }
+        name_cover(near);
+        *ret = near;
+        return 0;
 }
 
 /* A forked child has a copy of its parent's members. But it gives no cover, and has no lease to give back. */
@@ -84,13 +102,6 @@ _public_ struct tslab_near *tslab_near_close(struct tslab_near *near) {
         return NULL;
 }
 
-static ShmCoverTime now_coarse(void) {
-        return (ShmCoverTime){
-                .monotonic_ms = shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS,
-                .real_ms = shm_clock_read(CLOCK_REALTIME_COARSE) / SHM_NS_PER_MS,
-        };
-}
-
 /* False: nothing is covered now. */
 static bool find_cover(struct tslab_near *near, NearCover *ret) {
         const ShmArena *arena = &near->map->pool->arena;
@@ -103,7 +114,7 @@ static bool find_cover(struct tslab_near *near, NearCover *ret) {
                         return false;
                 shm_store_rlx(&near->handle, ret->handle); /* ORDER: rlx; as above. */
         }
-        now = now_coarse();
+        now = shm_cover_now();
         return shm_cover_holds(&ret->cover, &now);
 }
 
@@ -355,7 +366,7 @@ _public_ int tslab_near_begin(struct tslab_near *near, const struct tslab_near_s
  * early, not too late.
  */
 static ShmCoverTime cover_time(uint64_t until_usec) {
-        ShmCoverTime time = now_coarse();
+        ShmCoverTime time = shm_cover_now();
         uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
 
         left_ms = until_usec > now_usec ? (until_usec - now_usec) / 1000 : 0;

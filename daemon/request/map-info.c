@@ -12,7 +12,6 @@
 #include "shm/near/cover.h"
 
 #define ROOT_PREFIX "map."
-#define NEAR_PREFIX "near." /* as libclient/near.c names covers */
 
 ShmMapSet map_info_set(const ShmArena *arena) {
         char name[SHM_ROOT_NAME_SIZE];
@@ -57,17 +56,15 @@ static void fill_options(Tslab__MapInfo *info, const ShmTrie *trie) {
 }
 
 static Tslab__MapNear find_near(const ShmArena *arena, const char *name) {
-        const ShmCoverTime now = {
-                .monotonic_ms = shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS,
-                .real_ms = shm_clock_read(CLOCK_REALTIME_COARSE) / SHM_NS_PER_MS,
-        };
-        char root[sizeof(NEAR_PREFIX) + PROTO_MAP_NAME_MAX];
+        char root[sizeof(SHM_COVER_ROOT_PREFIX) + PROTO_MAP_NAME_MAX];
+        ShmCoverTime now;
         uint64_t handle;
         ShmCover cover;
 
-        (void) snprintf(root, sizeof(root), NEAR_PREFIX "%s", name);
+        (void) snprintf(root, sizeof(root), SHM_COVER_ROOT_PREFIX "%s", name);
         if (strlen(root) >= SHM_ROOT_NAME_SIZE || shm_root_get(arena, root, &handle) != 0)
                 return TSLAB__MAP_NEAR__MAP_NEAR_NONE;
+        now = shm_cover_now();
         return shm_cover_load(arena, handle, &cover) == 0 && shm_cover_holds(&cover, &now)
                        ? TSLAB__MAP_NEAR__MAP_NEAR_COVERED
                        : TSLAB__MAP_NEAR__MAP_NEAR_NOT_COVERED;

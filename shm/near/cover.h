@@ -11,7 +11,10 @@
  * change, and go on when the slot is another object's.
  */
 #include "shm/arena/arena.h"
+#include "shm/clock/pool-clock.h"
 
+/* The root of the cover of the near cache NAME is "near.NAME". */
+#define SHM_COVER_ROOT_PREFIX "near."
 #define SHM_COVER_MAGIC UINT64_C(0x7265766f63616873) /* "shacover" */
 #define SHM_COVER_PREFIXES_MAX 1024U
 #define SHM_COVER_SERVERS_MAX 128U
@@ -19,6 +22,13 @@
 typedef struct ShmCoverTime {
         uint64_t monotonic_ms, real_ms; /* 0: past */
 } ShmCoverTime;
+
+static inline ShmCoverTime shm_cover_now(void) {
+        return (ShmCoverTime){
+                .monotonic_ms = shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS,
+                .real_ms = shm_clock_read(CLOCK_REALTIME_COARSE) / SHM_NS_PER_MS,
+        };
+}
 
 /*
  * The numbers of the servers follow, whose answers may become copies; if there are none, answers of any server may.

@@ -71,6 +71,11 @@ class NearTest(NearFixture):
         self.assertEqual({m['map']: m['near'] for m in self.daemon.ctl(TSLABCTL, 'maps')},
                          {'near': 'covered', 'another': 'none'})
         self.near.end()
+        with tslab.open(self.daemon.socket) as pool:
+            tslab.NearCache(self.redis.client(), pool, name='never', prefix='n:')   # and no tslab-near has covered it
+        self.assertEqual(set(self.metrics()), {'tslab_near_covered{pool="default",map="near"} 0',
+                                               'tslab_near_covered{pool="default",map="never"} 0'})
+        self.daemon.ctl(TSLABCTL, 'maps', 'remove', 'never', '--yes')
         self.assertEqual(self.metrics(), ['tslab_near_covered{pool="default",map="near"} 0'])
         self.near.start()
         wait_for(lambda: self.metrics() == ['tslab_near_covered{pool="default",map="near"} 1'])
