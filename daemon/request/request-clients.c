@@ -50,15 +50,6 @@ static void add_record(const ShmArena *arena, uint32_t i, ClientSums *sums) {
         }
 }
 
-/* Waits of tasks, of which the records know nothing. */
-static void add_tasks(const ShmArena *arena, uint32_t client, ClientSums *sums) {
-        ShmClientWaits waits = shm_client_waits(arena, client);
-
-        sums->waiting += waits.n;
-        if (waits.waits_for != 0 && waits.waits_for <= arena->n_records)
-                sums->waits_for = waits.waits_for;
-}
-
 /* By client index. */
 static ClientSums *client_sums_new(const ShmArena *arena) {
         ClientSums *sums = calloc(arena->n_records, sizeof(*sums));
@@ -69,8 +60,6 @@ static ClientSums *client_sums_new(const ShmArena *arena) {
                 if (owner.state != SHM_RECORD_UNUSED && owner.client < arena->n_records)
                         add_record(arena, i, &sums[owner.client]);
         }
-        for (uint32_t i = 0; sums && i < arena->n_records; i++)
-                add_tasks(arena, i, &sums[i]);
         return sums;
 }
 
@@ -102,6 +91,15 @@ static Tslab__ClientInfo *next_client_info(const RequestContext *context, Client
         return info;
 }
 
+/* Waits of threads, and of tasks, of which the records know nothing. */
+static void add_waits(const ShmArena *arena, Tslab__ClientInfo *info, const ClientSums *sums) {
+        ShmClientWaits tasks = shm_client_waits(arena, info->client);
+
+        info->waiting = sums->waiting + tasks.n;
+        info->waits_for = tasks.waits_for != 0 && tasks.waits_for <= arena->n_records ? tasks.waits_for
+                                                                                      : sums->waits_for;
+}
+
 static void add_client(const RequestContext *context, ClientPart *part, const ClientWatch *client,
                        const ClientSums *sums) {
         ShmClientInfo known = {};
@@ -121,8 +119,7 @@ static void add_client(const RequestContext *context, ClientPart *part, const Cl
         info->cached_objects = sums->cached;
         info->pending_objects = sums->pending;
         info->held_slabs = sums->held;
-        info->waiting = sums->waiting;
-        info->waits_for = sums->waits_for;
+        add_waits(&client->clients->pool->arena, info, sums);
 }
 
 static void add_session(const RequestContext *context, ClientPart *part, const Session *session) {
