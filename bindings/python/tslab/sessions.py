@@ -46,11 +46,11 @@ class SessionStore(Store):
         store = SessionStore(tslab.open('web'), lifetime=1800)
         store.set(session_id, b'...')
 
-    A session lives for `lifetime` after it was set or touched: seconds or a timedelta, half an hour by default, and 49
-    days where it is more. That is a property of each session: stores of other lifetimes on the same pool, or even of the
-    same name, do not change it, nor does any program that advances the pool's epochs. The time that a machine is suspended counts; setting its clock does not. The memory
-    of a session that is over goes back within a second: the daemon sees to that, and in a private pool calls that
-    change a map.
+    A session lives for `lifetime` after it was set or touched: seconds or a timedelta, half an hour by default, and ten
+    years at most. That is a property of each session: stores of other lifetimes on the same pool, or even of the same
+    name, do not change it, nor does any program that advances the pool's epochs. The time that a machine is suspended
+    counts; setting its clock does not. The memory of a session that is over goes back within a second: the daemon sees to
+    that, and in a private pool calls that change a map.
 
     A value has at most `size_max` bytes, a megabyte by default: set() refuses a larger one (TooLargeError).
 
