@@ -125,5 +125,5 @@ client.advance()
 # Nor can another tslabd take it from a program of another user.
 sh('systemctl', 'stop', f'tslabd@{POOL}.socket', UNIT)
 code, text = sh('tslabctl', '--pool', POOL, 'status', check=False)
-expect(code == 1 and f'systemctl start tslabd@{POOL}.socket' in text and '--adopt' not in text, f'the advice: {text}')
+expect(code == 1 and f'systemctl restart tslabd@{POOL}.socket' in text and '--adopt' not in text, f'the advice: {text}')
 client.end()

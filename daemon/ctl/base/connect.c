@@ -102,6 +102,10 @@ static bool had_daemon(const char *path, const char *pool, char ret_id[PROTO_ARE
         return true;
 }
 
+static bool is_of_systemd(const char *path) {
+        return !strncmp(path, SYSTEM_DIR "/", sizeof(SYSTEM_DIR));
+}
+
 static void how_to_start(char *ret, const char *path) {
         char pool[PROTO_POOL_NAME_MAX + 1], id[PROTO_ARENA_TEXT_SIZE];
         pid_t client;
@@ -115,9 +119,10 @@ static void how_to_start(char *ret, const char *path) {
                         "the last daemon, goes on with it",
                         (int) client, pool, (int) client);
         else if (pool[0])
+                /* The unit may be active, and its socket removed. */
                 (void) snprintf(ret, HOW_TO_START_SIZE,
-                                "start it with 'systemctl start tslabd@%s.socket' or 'tslabd --pool %s'",
-                                pool, pool);
+                                "start it with 'systemctl %s tslabd@%s.socket' or 'tslabd --pool %s'",
+                                is_of_systemd(path) ? "restart" : "start", pool, pool);
         else
                 (void) snprintf(ret, HOW_TO_START_SIZE, "is that the path of a pool's socket, NAME.sock?");
 }
@@ -170,10 +175,6 @@ static char process_state(pid_t pid) {
                 (void) fclose(file);
         end = strrchr(text, ')'); /* the name before it may have any characters */
         return end && end[1] == ' ' && end[2] ? end[2] : '?';
-}
-
-static bool is_of_systemd(const char *path) {
-        return !strncmp(path, SYSTEM_DIR "/", sizeof(SYSTEM_DIR));
 }
 
 static CtlExit complain_silence(const char *path) {
@@ -270,11 +271,22 @@ static CtlExit complain_hidden(const char *path, const char *trouble, pid_t pid)
                 trouble, path, (int) pid, pool);
 }
 
-static CtlExit complain_absence(const char *path, const char *trouble) {
-        char start[HOW_TO_START_SIZE];
+/* 0: none runs, or this user cannot see it. */
+static pid_t find_daemon(const char *path) {
+        char pool[PROTO_POOL_NAME_MAX + 1];
         pid_t pid;
 
         if (proto_served(path, &pid) == PROTO_SERVED_YES && pid > 0)
+                return pid;
+        connection_pool_name(pool, sizeof(pool), path);
+        return pool[0] && is_of_systemd(path) ? lost_daemon_find(pool) : 0;
+}
+
+static CtlExit complain_absence(const char *path, const char *trouble) {
+        char start[HOW_TO_START_SIZE];
+        pid_t pid = find_daemon(path);
+
+        if (pid > 0)
                 return complain_hidden(path, trouble, pid);
         how_to_start(start, path);
         return complain("no daemon: %s %s; %s", trouble, path, start);

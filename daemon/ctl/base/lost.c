@@ -127,3 +127,37 @@ pid_t lost_client_find(const char *pool, const char *arena_id) {
         look_at_all(&search, false);
         return search.client;
 }
+
+/* The names that systemd gives to control groups of units cannot be taken by others. */
+static bool is_of_unit(pid_t pid, const char *unit) {
+        char path[32], line[512];
+        bool found = false;
+        FILE *file;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/cgroup", (int) pid);
+        file = fopen(path, "re");
+        while (file && !found && fgets(line, sizeof(line), file)) {
+                size_t n = strcspn(line, "\n"), n_unit = strlen(unit);
+
+                found = n > n_unit && !strncmp(line + n - n_unit, unit, n_unit) &&
+                        line[n - n_unit - 1] == '/';
+        }
+        if (file)
+                (void) fclose(file);
+        return found;
+}
+
+pid_t lost_daemon_find(const char *pool) {
+        _cleanup_(close_proc) DIR *dir = opendir("/proc");
+        char unit[PROTO_POOL_NAME_MAX + 32];
+        struct dirent *entry;
+
+        (void) snprintf(unit, sizeof(unit), "tslabd@%s.service", pool);
+        while (dir && (entry = readdir(dir))) {
+                pid_t pid = atoi(entry->d_name);
+
+                if (pid > 0 && is_daemon(pid) && is_of_unit(pid, unit))
+                        return pid;
+        }
+        return 0;
+}

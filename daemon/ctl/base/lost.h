@@ -1,6 +1,6 @@
 #pragma once
 
-/* Processes that go on with the memory of a pool whose daemon has ended: the next daemon can take it from them. */
+/* A pool that cannot be reached: processes that go on with its memory, or a daemon that lost its directory. */
 
 #include <sys/types.h>
 
@@ -10,3 +10,6 @@
  * "": not known.
  */
 pid_t lost_client_find(const char *pool, const char *arena_id);
+
+/* The daemon that systemd runs for this pool of /run/tslab, though its marks there are gone; 0: none. */
+pid_t lost_daemon_find(const char *pool);

@@ -1,0 +1,41 @@
+"""A socket, or the folder of all sockets, is removed: tslabctl's advice brings the pools back with all their objects."""
+
+from host import *
+
+POOL = 'sessions'
+
+
+def advice(pool, *command):
+    code, text = sh(*command, 'tslabctl', '--pool', pool, 'status', check=False)
+    expect(code == 1, f'a pool that cannot be reached: {code} {text}')
+    found = re.search(rf"'(systemctl [a-z]+ tslabd@{pool}\.socket)'", text)
+    expect(found and '--adopt' not in text, f'the advice: {text}')
+    return text, found.group(1)
+
+
+setup()
+for name in (POOL, 'idle'):
+    start(name)
+client = Client('hold', POOL, 1000)
+client.wait_for('ready')
+arena = ctl_json(POOL, 'stats')['arena_id']
+
+for removal in (['rm', '-f', f'/run/tslab/{POOL}.sock'], ['rm', '-rf', '/run/tslab']):
+    pid = show(POOL, 'MainPID')
+    sh(*removal)
+    for as_user in ([], ['setpriv', '--reuid=nobody', '--clear-groups']):
+        text, remedy = advice(POOL, *as_user)
+        expect(f'process {pid}, lives' in text and 'keeps the objects' in text, f'{removal}: {text}')
+    sh(*remedy.split())
+    stats = ctl_json(POOL, 'stats')
+    expect((stats['arena_id'], stats['clients']) == (arena, 1), f'the pool after {removal}: {stats}')
+    client.look()
+    client.advance()
+
+# The unit of a socket without a daemon is active, too, and to start it would do nothing.
+expect(show('idle', 'ActiveState', 'socket') == 'active', 'systemd has seen nothing')
+text, remedy = advice('idle')
+expect(text.startswith('tslabctl: no daemon: '), text)
+sh(*remedy.split())
+expect(ctl_json('idle', 'stats')['clients'] == 0, 'the pool that was idle')
+client.end()
