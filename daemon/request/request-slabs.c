@@ -1,6 +1,6 @@
 /*
- * The map of the slabs. A large arena takes many slices, and none of them runs while the peer has parts of the reply
- * to read. Each session may have one map at a time, which bounds the memory of the daemon.
+ * The picture of the slabs. A large arena takes many slices, and none of them runs while the peer has parts of the
+ * reply to read. Each session may have one picture at a time, which bounds the memory of the daemon.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -157,7 +157,8 @@ void request_slab_map(RequestContext *context, const ProtoRequest *request) {
         MapJob *job;
 
         if (has_map(requests, session)) {
-                session_refuse(session, context->id, -EBUSY, "a map is being made for this connection");
+                session_refuse(session, context->id, -EBUSY,
+                               "the slabs are being counted for this connection");
                 return;
         }
         job = calloc(1, sizeof(*job));

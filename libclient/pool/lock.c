@@ -11,9 +11,8 @@
  *
  * Who may do what: any thread of the process.
  *
- * Crash: the lock is memory of the process, and goes with it. If a thread has the number of a holder that ended by a
- * raw
- *   exit, it counts as the holder until it takes the lock, or ends.
+ * Crash: the lock is memory of the process, and goes with it. If a thread has the number of a holder that
+ *   ended by a raw exit, it counts as the holder until it takes the lock, or ends.
  */
 #include "libclient/pool/lock.h"
 

@@ -18,8 +18,8 @@
  *      reference has to be taken back when the id is opened anew, wherever the process is stopped.
  *
  * Who may do what: in a daemon's pool the process takes the edges COMES -> USED -> LEFT of its entry, and writes
- *   its references; the daemon writes all else. In a private pool each process writes its own entry, and the holder of
- *   the control lock writes the entries of dead processes.
+ *   its references; the daemon writes all else. In a private pool each process writes its own entry, and the owner of
+ *   control work (shm/owner/owner.h) writes the entries of dead processes.
  *
  * Crash: once the word is written, the entry has its identity, which is enough to see that its process died. An
  *   entry with an unknown state counts as free.

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Records: one for each thread, and record 0 for the maintainer (the daemon or, in a private pool, the holder
- * of the control lock). All slots and objects that only one thread knows are in its record and nowhere else.
+ * Records: one for each thread, and record 0 for the maintainer (the daemon or, in a private pool, the owner
+ * of control work). All slots and objects that only one thread knows are in its record and nowhere else.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@
  *     edge                  function                                     by
  *     free -> PROPOSED      shm_root_propose()                           a writer
  *     PROPOSED -> name's    shm_root_confirm()                           the same thread
- *     PROPOSED -> free      withdraw_proposal()                                   any writer
+ *     PROPOSED -> free      withdraw_proposal()                          any writer
  *     name's -> name's      shm_root_set(): another handle               a writer
  *     name's -> free        shm_root_set()                               a writer
  *     name's -> REMOVED     shm_root_remove()                            a writer

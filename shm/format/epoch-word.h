@@ -15,7 +15,7 @@
  *     DRAINED -> DRAINED            REVOKED           the same
  *     CLOSING | DRAINED -> OPEN     REOPEN            advance, reserve: the next era
  *
- * Only the maintainer changes the word (the daemon, or in a private pool the holder of the control lock); clients
+ * Only the maintainer changes the word (the daemon, or in a private pool the owner of control work); clients
  * read it.
  */
 #include <stdbool.h>

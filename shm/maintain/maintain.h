@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The maintainer: all maintenance work of an arena as one engine, in short steps. tslabd drives it from its event
- * loop, private pools under their control lock. Callers that wait for work to be done choose how long.
+ * loop, and in a private pool the owner of control work does. Callers that wait for work to be done choose how long.
  *
  *     shm_maintain_init(m, control)
  *     shm_maintain_take_over(m, now, &counts)      sets the engine going from the arena's state

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The map of an arena, as the daemon counted it. */
+/* The picture of the slabs of a pool, cell by cell, as the daemon counted them. */
 
 #include <stddef.h>
 #include <stdint.h>

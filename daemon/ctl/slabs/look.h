@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * The looks of a cell of a map: its kind, which is the state of most of its committed slabs; its key,
+ * The looks of a cell of the picture: its kind, which is the state of most of its committed slabs; its key,
  * which chooses the colour; and how full it is.
  */
 

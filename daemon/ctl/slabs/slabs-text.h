@@ -1,6 +1,6 @@
 #pragma once
 
-/* A map as characters. */
+/* The picture of the slabs, as characters. */
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The rows of the views, made from two samples. Nothing here depends on a screen. */
+/* The rows of the tables that `tslabctl top` shows, made from two samples. Nothing here depends on a screen. */
 
 #include "daemon/ctl/top/sample.h"
 

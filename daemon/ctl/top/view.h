@@ -1,6 +1,6 @@
 #pragma once
 
-/* One look at a pool as lines of text that fit the screen. */
+/* The numbers of a pool at one moment, as lines of text that fit the screen. */
 
 #include "daemon/ctl/base/style.h"
 #include "daemon/ctl/top/rows.h"
