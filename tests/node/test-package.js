@@ -1,6 +1,7 @@
 'use strict';
-// The package as npm makes it of the tree: packed and installed without a registry, where libtslab is found by pkg-config.
-// Usage: node test-package.js TSLABD PACKAGE SOURCES PKG_CONFIG_PATH LD_LIBRARY_PATH
+// The package as npm makes it of the tree: packed and installed without a registry, where libtslab is found by pkg-config;
+// and with a prebuilt addon, where there is neither a compiler nor libtslab.
+// Usage: node test-package.js TSLABD PACKAGE SOURCES PKG_CONFIG_PATH LD_LIBRARY_PATH BUILD
 
 const assert = require('node:assert');
 const { execFileSync } = require('node:child_process');
@@ -9,7 +10,7 @@ const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
 
-const [, , , , SOURCES, PKG_CONFIG_PATH, LD_LIBRARY_PATH] = process.argv;
+const [, , , , SOURCES, PKG_CONFIG_PATH, LD_LIBRARY_PATH, BUILD] = process.argv;
 const SKIP = 77;
 
 try {
@@ -43,6 +44,26 @@ test('npm packs the package, and installs it offline', () => {
       run('--input-type=module', '-e', `import * as tslab from 'tslab'; console.log(${names})`),
       run('-e', `const tslab = require('tslab'); console.log(${names})`),
     );
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('npm installs the package with a prebuilt addon where nothing can be built', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tslab-prebuilt-'));
+  try {
+    const run = (program, args, env) => execFileSync(program, args, { cwd: folder, env, encoding: 'utf8' });
+    assert.strictEqual(run(process.execPath, [path.join(SOURCES, 'package.js'), `${folder}/package`, BUILD]), `linux-${process.arch}\n`);
+    fs.writeFileSync(path.join(folder, 'package.json'), '{}');
+    // Without a registry, and with a node-gyp that fails.
+    const env = { ...process.env, HOME: folder, npm_config_node_gyp: '/bin/false', CC: '/bin/false', PKG_CONFIG_PATH: '/nonexistent' };
+    const file = run('npm', ['pack', '--silent', './package', '--offline'], env).trim();
+    run('npm', ['install', `./${file}`, '--offline', '--no-audit', '--no-fund'], env);
+    assert.ok(!fs.existsSync(path.join(folder, 'node_modules/tslab/build')), 'it was built');
+    const program = "const map = require('tslab').create().map('m'); map.put('k', 'value'); console.log(map.getString('k'))";
+    const { LD_LIBRARY_PATH: _, ...bare } = env;
+    assert.strictEqual(run(process.execPath, ['-e', program], bare), 'value\n');
+    assert.ok(!run('ldd', ['node_modules/tslab/prebuilds/linux-' + process.arch + '/tslab.node'], bare).includes('libtslab'));
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }

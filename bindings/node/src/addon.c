@@ -131,7 +131,7 @@ static void addon_on_end(napi_async_cleanup_hook_handle handle, void *data) {
         own->is_ending = true;
         own->n_closing++;
         for (Pool *pool = own->pools; pool; pool = pool->next)
-                pool_end(pool);
+                pool_leave(pool);
         wait_closed(own);
 }
 

@@ -89,7 +89,7 @@ bool addon_to_version(napi_env env, napi_value value, tslab_handle *ret);
 
 /* pool.c */
 napi_value pool_open(napi_env env, napi_callback_info info);
-void pool_end(Pool *pool);
+void pool_leave(Pool *pool);
 
 /* map.c */
 #define SCRATCH(map) ((map)->pool->env->scratch)

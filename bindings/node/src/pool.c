@@ -107,7 +107,7 @@ static int shared_ref(Shared **ret, const char *name, const struct tslab_options
 }
 
 /* Closes it for this thread. The maps' functions stay callable, and throw. */
-void pool_end(Pool *pool) {
+void pool_leave(Pool *pool) {
         Shared *shared = pool->shared;
 
         if (!shared)
@@ -124,7 +124,7 @@ static napi_value pool_close(napi_env env, napi_callback_info info) {
         Pool *pool;
 
         if (napi_get_cb_info(env, info, NULL, NULL, NULL, (void **) &pool) == napi_ok)
-                pool_end(pool);
+                pool_leave(pool);
         return NULL;
 }
 
