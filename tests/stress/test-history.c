@@ -351,7 +351,7 @@ static size_t collect(uint32_t key, Call *calls) {
 }
 
 static void print_call(const Call *c) {
-        printf("  worker %u %lu-%lu kind %u value %lx expected %lx claim %lx ttl %u at %lu-%lu us: %d%s\n",
+        printf("  worker %u %lu-%lu kind %u value %lx expected %lx claim %lx ttl %lu at %lu-%lu us: %d%s\n",
                c->worker, c->begin, c->end, c->kind, c->value, c->expected, c->claim, c->ttl_ms,
                c->begin_ns / 1000, c->end_ns / 1000, c->result, c->died ? ", died" : "");
 }
