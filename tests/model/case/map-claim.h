@@ -784,7 +784,7 @@ static const ModelCase model_cases[] = {
         { .name = "get-evict", .pre = pre_given_up, .actors = { t0_get_stale, t1_evict },
           .post = post_get_evict, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "claim-evict", .pre = pre_given_up, .actors = { t0_claim, t1_evict },
-          .post = post_claim_evict, .deaths = 2, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_claim_evict, .deaths = 2, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "touch-claim", .pre = pre_end, .actors = { t0_touch, t1_claim_after },
           .post = post_touch_claim, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "claim-pass", .pre = pre_pass, .actors = { t0_claim, t1_pass_after },
