@@ -28,8 +28,10 @@ static inline uint64_t clock_now(void) {
 
         ticks = __rdtscp(&cpu);
         _mm_lfence();
-#else
+#elif defined(__aarch64__)
         __asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
+#else
+#error "the benchmarks have no clock for this processor"
 #endif
         return ticks;
 }

@@ -130,7 +130,7 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
         "mov %rsp, (%rdi); mov %rsi, %rsp\n"
         "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\n"
         "ret\n.size switch_stack,.-switch_stack\n");
-#else
+#elif defined(__aarch64__)
 #define FRAME_WORDS 22
 #define FRAME_RETURN 11
 __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@function\n"
@@ -145,6 +145,8 @@ __asm__(".text\n.globl switch_stack\n.hidden switch_stack\n.type switch_stack,@f
         "ldp d8, d9, [sp, #96]; ldp d10, d11, [sp, #112]; ldp d12, d13, [sp, #128]; ldp d14, d15, [sp, #144]\n"
         "add sp, sp, #160\n"
         "ret\n.size switch_stack,.-switch_stack\n");
+#else
+#error "switch_stack() is missing for this processor"
 #endif
 
 void shm_step(const void *address) {
