@@ -3,6 +3,8 @@
 
 meson-tests.py known BUILD NAME...  exit status 1 and a message where a name is no test
 meson-tests.py covered BUILD        the tests that the coverage is counted from
+meson-tests.py cross BUILD          the tests that an emulator of another processor might run
+meson-tests.py passed LOG...        the tests that passed
 meson-tests.py sum LOG...           each failed test with its reasons and its last lines, then the results of all runs;
                                     exit status 1 where a test failed or none ran
 """
@@ -17,6 +19,7 @@ KIND = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped', 'IGNORED': 
 N_LINES, N_COLUMNS = 16, 160     # a failed test shows its last lines, and before these so many that give a reason
 COLOUR = re.compile(r'\x1b\[[0-?]*[ -/]*[@-~]')
 REASON = re.compile(r'\bFAIL: |\bERROR\b|Error: |Assertion|: error: |: runtime error: |WARNING: ThreadSanitizer')
+EMULATED = {'unit', 'model', 'api', 'slab-alloc', 'stress', 'fuzz', 'conformance'}
 COVERED = {'unit', 'api', 'slab-alloc', 'daemon', 'stress'}
 
 
@@ -37,6 +40,20 @@ def covered(build):
         # daemon-ctl, which tests tslabctl, changes to a user that may not write its counts here.
         if suites & COVERED and 'slow' not in suites and test['name'] != 'daemon-ctl':
             print(test['name'])
+
+
+def cross(build):
+    for test in read_tests(build):
+        suites = {suite.split(':')[-1] for suite in test['suite']}
+        if suites & EMULATED and 'slow' not in suites and not test['name'].startswith('api-bench-'):
+            print(test['name'])
+
+
+def passed(*logs):
+    for path in logs:
+        for test in read_results(path):
+            if KIND.get(test['result']) == 'passed':
+                print(test['name'])
 
 
 def read_results(path):
@@ -81,4 +98,4 @@ def sum_up(*logs):
 
 if __name__ == '__main__':
     sys.stdout.reconfigure(errors='backslashreplace')       # tests print any character
-    {'known': known, 'covered': covered, 'sum': sum_up}[sys.argv[1]](*sys.argv[2:])
+    {'known': known, 'covered': covered, 'cross': cross, 'passed': passed, 'sum': sum_up}[sys.argv[1]](*sys.argv[2:])

@@ -67,6 +67,14 @@ want() {                # PURPOSE...: like need, but goes on without packages th
         done
 }
 
+need_foreign() {        # ARCHITECTURE: libraries of another processor stand beside our own
+        local -a as_root=()
+
+        command -v dpkg >/dev/null && ! dpkg --print-foreign-architectures | grep -qx "$1" || return 0
+        ((EUID == 0)) || as_root=(sudo)
+        "${as_root[@]}" dpkg --add-architecture "$1"
+}
+
 need_node() {           # Node with its headers, which may come from elsewhere, where Debian's would not go beside it
         [[ -e $(dirname "$(command -v node || echo /none/bin/node)")/../include/node/node_api.h ]] || need node
 }

@@ -1,4 +1,5 @@
 no_arguments "$@"
+need_foreign arm64
 for purpose in "${!packages[@]}"; do
         [[ $purpose == @(bench|node) ]] || need "$purpose"
 done
