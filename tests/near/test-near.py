@@ -1,5 +1,6 @@
 """tslab-near beside a real redis-server: hits, changes, lost servers, kills, bad settings."""
 
+import asyncio
 import contextlib
 import datetime
 import os
@@ -16,6 +17,7 @@ TSLABD, TSLABCTL, TSLAB_NEAR = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 
 import redis  # noqa: E402
+import redis.asyncio  # noqa: E402
 import side  # noqa: E402
 import tslab  # noqa: E402
 from daemon import SECONDS, Daemon, free_port, wait_for  # noqa: E402
@@ -267,6 +269,114 @@ class NearTest(NearFixture):
         status, text = other.wait()
         self.assertEqual(status, 1)
         self.assertIn('another tslab-near', text)
+
+
+class AsyncTest(NearFixture):
+    """Engines of redis.asyncio."""
+
+    def run_with(self, act, make=lambda url: url, **options):
+        async def run():
+            engine = make(f'redis://127.0.0.1:{self.redis.port}')
+            cache = tslab.AsyncNearCache(engine, self.cache.pool, prefix='p:', **options)
+            try:
+                await act(cache)
+            finally:
+                await (cache.engine.aclose if hasattr(cache.engine, 'aclose') else cache.engine.close)()
+
+        asyncio.run(run())
+
+    def n_asked(self, command):
+        return self.engine.info('commandstats').get(f'cmdstat_{command}', {'calls': 0})['calls']
+
+    async def eventually_async(self, call, value):
+        end = time.monotonic() + SECONDS
+        while await call() != value:
+            self.assertLess(time.monotonic(), end)
+
+    def test_hits_and_changes(self):
+        self.engine.set('p:a', b'one')
+        self.engine.hset('p:h', mapping={'f': 'v', 'g': ''})
+        self.engine.sadd('p:s', 'f', 'v')
+        everything = [b'one', {b'f': b'v', b'g': b''}, {b'f', b'v'}, None]
+
+        async def act(cache):
+            async def read():
+                return [await cache.get('a'), await cache.hgetall('h'), await cache.smembers('s'), await cache.get('none')]
+
+            async def asks_nobody():
+                n = self.n_asked('pttl')
+                self.assertEqual([await read() for _ in range(10)], [everything] * 10)
+                return self.n_asked('pttl') == n
+
+            for _ in range(2):
+                self.assertEqual(await cache.mget(['a', 'h', 's', 'none']), [b'one', None, None, None])
+            await self.eventually_async(asks_nobody, True)
+            self.engine.set('p:a', b'two')
+            await self.eventually_async(lambda: cache.get('a'), b'two')
+            await cache.set('a', b'three', ttl=100)
+            self.assertEqual((await cache.get('a'), 0 < self.engine.ttl('p:a') <= 100), (b'three', True))
+            await cache.delete('a', 'h')
+            self.assertEqual((await cache.get('a'), await cache.hgetall('h')), (None, {}))
+            for call, key in (cache.get, 's'), (cache.hgetall, 's'):
+                with self.assertRaisesRegex(redis.ResponseError, 'WRONGTYPE'):
+                    await call(key)
+
+        self.run_with(act)
+
+    def test_a_storm_of_misses(self):
+        """One of the tasks asks; the loop goes on meanwhile, and a task that is cancelled leaves no claim."""
+        self.engine.set('p:a', b'one')
+
+        async def act(cache):
+            await cache.get('probe')        # a connection
+            n = self.n_asked('get')
+            self.assertEqual(await asyncio.gather(*(cache.get('a') for _ in range(100))), [b'one'] * 100)
+            self.assertEqual(self.n_asked('get'), n + 1)
+            self.engine.set('p:b', b'two')
+            self.redis.process.send_signal(signal.SIGSTOP)
+            try:
+                task = asyncio.ensure_future(cache.get('b'))
+                await asyncio.sleep(0.01)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+            finally:
+                self.redis.process.send_signal(signal.SIGCONT)
+            self.assertEqual(await cache.get('b'), b'two')
+
+        self.run_with(act, make=redis.asyncio.Redis.from_url, wait=SECONDS)     # which waits for as long as it takes
+
+    def test_a_server_that_gives_no_answer(self):
+        """After half a second an error, as of a client that waits for itself."""
+        async def act(cache):
+            self.redis.process.send_signal(signal.SIGSTOP)
+            try:
+                for _ in range(4):
+                    with self.assertRaises((redis.TimeoutError, redis.ConnectionError)):
+                        await cache.get('unknown')
+            finally:
+                self.redis.process.send_signal(signal.SIGCONT)
+            await self.eventually_async(lambda: tried(cache.get('unknown')), None)
+
+        async def tried(call):
+            try:
+                return await call
+            except redis.RedisError as e:
+                return e
+
+        self.run_with(act)
+
+    def test_clients_of_another_kind(self):
+        self.assertRaisesRegex(TypeError, 'AsyncNearCache', tslab.NearCache, redis.asyncio.Redis(), self.cache.pool, prefix='p:')
+        self.assertRaisesRegex(TypeError, 'NearCache', tslab.AsyncNearCache, redis.Redis(), self.cache.pool, prefix='p:')
+        self.assertRaisesRegex(ValueError, 'decode', tslab.AsyncNearCache, redis.asyncio.Redis(decode_responses=True),
+                               self.cache.pool, prefix='p:')
+
+        async def cluster():
+            self.assertRaisesRegex(TypeError, 'cluster', tslab.AsyncNearCache,
+                                   redis.asyncio.RedisCluster('127.0.0.1', 1), self.cache.pool, prefix='p:')
+
+        asyncio.run(cluster())
 
 
 class BoundTest(NearFixture):

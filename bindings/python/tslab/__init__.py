@@ -22,17 +22,18 @@ from tslab.errors import (BusyError, ChangedError, ClosedError, CounterRangeErro
                           EpochClosedError, Error, FullError, LockLostError, NotFoundError, ReadOnlyError, ReplacedError,
                           StaleError, TooLargeError)
 from tslab.map import Entry, Map
-from tslab.near import NearCache
+from tslab.near import AsyncNearCache, NearCache
 from tslab.pool import EPOCH_CURRENT, EpochInfo, Pool, create, open  # noqa: A004
 from tslab.sessions import SessionStore
 from tslab.stats import Count, MapStats, Stats, ThreadStats
 
 __version__ = _ffi.string(_lib.tslab_version()).decode()
 
-__all__ = ['EPOCH_CURRENT', 'BusyError', 'Cache', 'ChangedError', 'ClosedError', 'Count', 'CounterRangeError', 'DaemonError',
-           'Domain', 'EngineError', 'Entry', 'EpochClosedError', 'EpochInfo', 'Error', 'FullError', 'Map', 'MapStats', 'NearCache',
-           'NotFoundError', 'Pool', 'ReadOnlyError', 'ReplacedError', 'SessionStore', 'StaleError', 'Stats',
-           'ThreadStats', 'TooLargeError', 'create', 'open', 'values']
+__all__ = ['EPOCH_CURRENT', 'AsyncNearCache', 'BusyError', 'Cache', 'ChangedError', 'ClosedError', 'Count',
+           'CounterRangeError', 'DaemonError', 'Domain', 'EngineError', 'Entry', 'EpochClosedError', 'EpochInfo',
+           'Error', 'FullError', 'Map', 'MapStats', 'NearCache', 'NotFoundError', 'Pool', 'ReadOnlyError',
+           'ReplacedError', 'SessionStore', 'StaleError', 'Stats', 'ThreadStats', 'TooLargeError', 'create', 'open',
+           'values']
 
 
 def __getattr__(name: str) -> _Any:

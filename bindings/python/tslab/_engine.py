@@ -42,22 +42,26 @@ def _leads_elsewhere(reply: Any) -> bool:
         isinstance(reply, Exception) and str(reply).startswith(_REDIRECTIONS)
 
 
-def client_of(engine: Any) -> Any:
-    """A client, or one of redis-py's that is made from a URL. It does not ask again: a question takes SECONDS at most."""
+def client_of(engine: Any, package: str = 'redis') -> Any:
+    """A client, or one of redis-py's `package` that is made from a URL. It does not ask again: a question takes SECONDS at
+    most."""
     if not isinstance(engine, str):
         return engine
     if not engine.startswith(_SCHEMES):
         raise ValueError(f'an engine is a client, or a URL that begins with redis://, rediss:// or unix://: {engine!r}')
-    package, backoff, retry = map(importlib.import_module, ('redis', 'redis.backoff', 'redis.retry'))
+    clients, backoff, retry = map(importlib.import_module, (package, 'redis.backoff', f'{package}.retry'))
     never = retry.Retry(backoff.NoBackoff(), 0)
     url = engine.replace('valkey', 'redis', 1) if engine.startswith('valkey') else engine
-    return package.Redis.from_url(url, socket_timeout=SECONDS, socket_connect_timeout=SECONDS, retry=never)
+    return clients.Redis.from_url(url, socket_timeout=SECONDS, socket_connect_timeout=SECONDS, retry=never)
 
 
-def check(engine: Any) -> None:
+def check(engine: Any, is_async: bool = False) -> None:
     """Refuses clients whose answers are not those of a primary, or no bytes."""
-    if inspect.iscoroutinefunction(getattr(engine, 'execute_command', None)):
-        raise TypeError('the engine is one of redis.asyncio; use redis.Redis in threads')
+    if inspect.iscoroutinefunction(getattr(engine, 'execute_command', None)) != is_async:
+        raise TypeError('the engine is none of redis.asyncio: take NearCache' if is_async else
+                        'the engine is one of redis.asyncio: take AsyncNearCache, or redis.Redis in threads')
+    if is_async and hasattr(engine, 'get_node_from_key'):
+        raise TypeError('the engine is a cluster of redis.asyncio: take NearCache in threads')
     pool = getattr(engine, 'connection_pool', None)
     if (getattr(engine, 'read_from_replicas', False) or getattr(engine, 'load_balancing_strategy', None) is not None
             or getattr(pool, 'is_master', True) is False):
@@ -69,7 +73,7 @@ def check(engine: Any) -> None:
 
 
 def _take_connection(pool: Any, takes: Dict[Type[Any], Tuple[str, ...]] = {}) -> Any:     # noqa: B006 (kept on purpose)
-    """redis-py before 5.3 wants the name of a command, and later ones warn of it."""
+    """redis-py before 5.3 wants the name of a command, and later ones warn of it. A coroutine with asyncio."""
     kind = type(pool)
     if kind not in takes:
         parameters = list(inspect.signature(pool.get_connection).parameters.values())
@@ -79,7 +83,7 @@ def _take_connection(pool: Any, takes: Dict[Type[Any], Tuple[str, ...]] = {}) ->
 
 
 def _socket(connection: Any) -> Any:
-    return getattr(getattr(connection, '_conn', connection), '_sock', None)
+    return getattr(getattr(connection, '_conn', connection), '_sock', None) or getattr(connection, '_writer', None)
 
 
 def _field(text: Any, name: bytes) -> Optional[bytes]:
@@ -89,8 +93,12 @@ def _field(text: Any, name: bytes) -> Optional[bytes]:
     return None
 
 
+def _about_server(connection: Any) -> Any:
+    return connection.pack_commands([('INFO', 'server'), ('INFO', 'replication')])
+
+
 def _ask_server(connection: Any) -> Tuple[Optional[bytes], bool]:
-    connection.send_packed_command(connection.pack_commands([('INFO', 'server'), ('INFO', 'replication')]))
+    connection.send_packed_command(_about_server(connection))
     texts = []
     for _ in range(2):
         try:
@@ -102,14 +110,24 @@ def _ask_server(connection: Any) -> Tuple[Optional[bytes], bool]:
     return _field(texts[0], b'run_id'), _field(texts[1], b'role') == b'slave'
 
 
+def _known_server(connection: Any) -> Any:
+    """None: the server at the end of the connection is to be asked."""
+    known = getattr(connection, '_tslab_server', None)
+    return None if known is None or known[0] is None or known[0] is not _socket(connection) else known
+
+
+def _replica() -> EngineError:
+    return EngineError(errno.EHOSTDOWN, 'the engine asked a replica, whose values may be old: name the primary')
+
+
 def _server_of(connection: Any) -> Optional[bytes]:
     """The run id of the server at the end of a connection, which is asked for it once."""
-    known = getattr(connection, '_tslab_server', None)
-    if known is None or known[0] is None or known[0] is not _socket(connection):
+    known = _known_server(connection)
+    if known is None:
         connection._tslab_server = known = (_socket(connection), *_ask_server(connection))
     if known[2]:
         connection.disconnect()     # it may be the primary at the next question
-        raise EngineError(errno.EHOSTDOWN, 'the engine asked a replica, whose values may be old: name the primary')
+        raise _replica()
     run_id: Optional[bytes] = known[1]
     return run_id
 
@@ -132,16 +150,58 @@ def _ask_one(client: Any, names: Sequence[bytes], read: str) -> Answers:
         try:
             server = _server_of(connection)
         except BaseException as e:
-            if not is_a(e, 'ConnectionError') or is_a(e, 'TimeoutError', 'AuthenticationError', 'EngineError'):
-                connection.disconnect()
+            connection.disconnect()
+            if not _was_closed(e):
                 pipeline.reset()
                 raise
-            connection.disconnect()     # one that the server closed long ago: the pipeline connects anew
         before = _socket(connection)
     replies = list(pipeline.execute(raise_on_error=False))
     if pool is not None and (before is None or _socket(connection) is not before):
         server = None                   # it has connected anew
     return Answers(list(names), replies, server, connection)
+
+
+def _was_closed(trouble: BaseException) -> bool:
+    """Whether the connection may be one that the server closed long ago: the pipeline connects anew."""
+    return is_a(trouble, 'ConnectionError') and not is_a(trouble, 'TimeoutError', 'AuthenticationError', 'EngineError')
+
+
+async def _server_of_async(connection: Any) -> Optional[bytes]:
+    known = _known_server(connection)
+    if known is None:
+        await connection.send_packed_command(_about_server(connection))
+        texts = []
+        for _ in range(2):
+            try:
+                texts.append(await connection.read_response())
+            except Exception as e:      # noqa: BLE001 (as above)
+                if not is_a(e, 'ResponseError'):
+                    raise
+                texts.append(None)
+        is_replica = _field(texts[1], b'role') == b'slave'
+        connection._tslab_server = known = (_socket(connection), _field(texts[0], b'run_id'), is_replica)
+    if known[2]:
+        raise _replica()
+    run_id: Optional[bytes] = known[1]
+    return run_id
+
+
+async def _ask_one_async(client: Any, names: Sequence[bytes], read: str) -> Answers:
+    """As _ask_one(), for clients of redis.asyncio."""
+    pipeline = _pipeline(client, names, read)
+    connection = pipeline.connection = await _take_connection(client.connection_pool)
+    server = None
+    try:
+        server = await _server_of_async(connection)
+    except BaseException as e:
+        await connection.disconnect()
+        if not _was_closed(e):
+            await pipeline.reset()
+            raise
+    before = _socket(connection)
+    replies = list(await pipeline.execute(raise_on_error=False))
+    is_the_same = before is not None and _socket(connection) is before
+    return Answers(list(names), replies, server if is_the_same else None, connection)
 
 
 def _ask_any(engine: Any, names: Sequence[bytes], read: str) -> Answers:
@@ -192,11 +252,7 @@ class Patience:
 
     def ask(self, call: Callable[[], Any], is_heard: bool = False) -> Any:
         """`is_heard`: tslab-near hears the server, so that it is there again, or was there a bound ago."""
-        error, begin = None if is_heard else self._error, time.monotonic()
-        if error is not None:
-            if begin < self._again:
-                raise error.with_traceback(None)
-            self._again = begin + _AGAIN_SECONDS    # others do not ask beside this call
+        begin = self._begin(is_heard)
         try:
             result = call()
         except Exception as e:      # noqa: BLE001
@@ -204,6 +260,24 @@ class Patience:
             raise
         self._failed, self._error = math.inf, None
         return result
+
+    async def ask_async(self, call: Callable[[], Any], is_heard: bool = False) -> Any:
+        begin = self._begin(is_heard)
+        try:
+            result = await call()
+        except Exception as e:      # noqa: BLE001
+            self._note(begin, e)
+            raise
+        self._failed, self._error = math.inf, None
+        return result
+
+    def _begin(self, is_heard: bool) -> float:
+        error, begin = None if is_heard else self._error, time.monotonic()
+        if error is not None:
+            if begin < self._again:
+                raise error.with_traceback(None)
+            self._again = begin + _AGAIN_SECONDS    # others do not ask beside this call
+        return begin
 
     def _note(self, begin: float, trouble: Exception) -> None:
         end = time.monotonic()
@@ -221,3 +295,9 @@ def ask(engine: Any, names: Sequence[bytes], read: str, patience: Patience, is_h
         yield from _ask_cluster(engine, names, read)
     else:
         yield patience.ask(lambda: _ask_one(engine, names, read), is_heard)
+
+
+async def ask_async(engine: Any, names: Sequence[bytes], read: str, patience: Patience, is_heard: bool) -> Answers:
+    """As ask(), for a server and a client of redis.asyncio."""
+    answers: Answers = await patience.ask_async(lambda: _ask_one_async(engine, names, read), is_heard)
+    return answers

@@ -84,6 +84,14 @@ def _copy_of(value: Any, kind: _Kind) -> Optional[bytes]:
         raise TypeError('the engine returns no bytes') from None
 
 
+def _strings(answers: Dict[bytes, Any]) -> Dict[bytes, Optional[bytes]]:
+    """As MGET has them: None for those of other types."""
+    for value in answers.values():
+        if isinstance(value, Exception) and not str(value).startswith('WRONGTYPE'):
+            raise value
+    return {name: None if isinstance(value, Exception) else value for name, value in answers.items()}
+
+
 class _Opened:
     def __init__(self, pool: Pool, name: str) -> None:
         owner, native = pool._pool, ffi.new('struct tslab_near **')
@@ -137,6 +145,8 @@ class NearCache:
     get its error at once. So give a client time limits; a client that is made from a URL has half a second.
     """
 
+    _package = 'redis'          # a client that is made from a URL is of this one
+
     def __init__(self, engine: Any, pool: Pool, *, prefix: Key, ttl: Optional[Lifetime] = None, name: str = 'near',
                  wait: Lifetime = 0.05) -> None:
         lifetime, wait = math.inf if ttl is None else seconds(ttl), seconds(wait)
@@ -145,8 +155,8 @@ class NearCache:
         if not 0 <= wait <= WAIT_MAX:
             raise ValueError(f'a wait is 0 to {WAIT_MAX} seconds, not {wait}')
         self._made_of = {'engine': engine, 'prefix': prefix, 'ttl': ttl, 'name': name, 'wait': wait}
-        self.engine, self.name = _engine.client_of(engine), name
-        _engine.check(self.engine)
+        self.engine, self.name = _engine.client_of(engine, self._package), name
+        _engine.check(self.engine, self._package != 'redis')
         self._patience = _engine.Patience(self.engine)
         self._opened = _Opened(pool, name)
         self._next_look = 0.0
@@ -231,14 +241,17 @@ class NearCache:
         if not _wait.pause():
             return self._look(name, wait_ms, kind)
         found = self._look(name, 0, kind)
-        known, _, claim = found
-        if known or claim.claim.copy or wait_ms == 0:
+        if not self._is_to_wait(found, wait_ms):
             return found
         try:
             self._opened.map.wait(name, 0, wait_ms / 1000)
         except Error as e:
             self._trouble(e)
         return self._look(name, 0, kind)
+
+    @staticmethod
+    def _is_to_wait(found: Tuple[bool, Optional[bytes], _Claim], wait_ms: int) -> bool:
+        return not found[0] and not found[2].claim.copy and wait_ms != 0
 
     def _fill(self, name: bytes, claim: _Claim, server: Optional[bytes], value: Optional[bytes], left_ms: int) -> bool:
         """False: the server that answered is not the one that is heard, and the answer may be old."""
@@ -271,21 +284,27 @@ class NearCache:
         is_heard = any(claim.claim.cover for claim in claims.values())
         try:
             for answers in _engine.ask(self.engine, list(claims), kind.read, self._patience, is_heard):
-                for name, value, left_ms in zip(answers.names, answers.replies[::2], answers.replies[1::2]):
-                    values[name] = value
-                    if isinstance(value, Exception):
-                        continue
-                    copy = _copy_of(value, kind)
-                    if not isinstance(left_ms, int) or (copy is None) != (left_ms == _NOTHING):
-                        continue            # refused, or it ended between the two questions
-                    if copy is not None and not kind.mark and copy.startswith(_MARK):
-                        continue
-                    if not self._fill(name, left.pop(name), answers.server, copy, left_ms):
-                        old[name] = answers.connection
+                old.update(self._keep(answers, values, left, kind))
             return values, old
         finally:
             for name, claim in left.items():
                 self._give_up(name, claim)
+
+    def _keep(self, answers: _engine.Answers, values: Dict[bytes, Any], left: Dict[bytes, _Claim], kind: _Kind) -> Dict[bytes, Any]:
+        """Makes copies of answers. Returns the connections by which answers came that may be old."""
+        old: Dict[bytes, Any] = {}
+        for name, value, left_ms in zip(answers.names, answers.replies[::2], answers.replies[1::2]):
+            values[name] = value
+            if isinstance(value, Exception):
+                continue
+            copy = _copy_of(value, kind)
+            if not isinstance(left_ms, int) or (copy is None) != (left_ms == _NOTHING):
+                continue            # refused, or it ended between the two questions
+            if copy is not None and not kind.mark and copy.startswith(_MARK):
+                continue
+            if not self._fill(name, left.pop(name), answers.server, copy, left_ms):
+                old[name] = answers.connection
+        return old
 
     def _ask_one(self, name: bytes, claim: _Claim, kind: _Kind = _STRING) -> Any:
         value = self._ask({name: claim}, kind)[name]
@@ -325,6 +344,12 @@ class NearCache:
         """The values of several keys, each as get() has it, but None for those of other types, as in MGET; the engine is
         asked once for all that are missing."""
         names = [self._prefix + _bytes(key) for key in keys]
+        values, missing = self._look_many(names)
+        if missing:
+            values.update(_strings(self._ask(missing)))
+        return [values[name] for name in names]
+
+    def _look_many(self, names: List[bytes]) -> Tuple[Dict[bytes, Optional[bytes]], Dict[bytes, _Claim]]:
         values: Dict[bytes, Optional[bytes]] = {}
         missing: Dict[bytes, _Claim] = {}
         for name in dict.fromkeys(names):
@@ -333,11 +358,7 @@ class NearCache:
                 values[name] = value
             else:
                 missing[name] = claim
-        for name, value in self._ask(missing).items() if missing else ():
-            if isinstance(value, Exception) and not str(value).startswith('WRONGTYPE'):
-                raise value
-            values[name] = None if isinstance(value, Exception) else value
-        return [values[name] for name in names]
+        return values, missing
 
     def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:
         """Sets the engine's value, with a lifetime (None, math.inf: without an end). This process reads it at once, others
@@ -367,3 +388,93 @@ class NearCache:
         r = lib.tslab_near_drop(self._opened.near, name, len(name))
         if r < 0:
             self._trouble(error(-r, 'drop'))
+
+
+class AsyncNearCache(NearCache):
+    """As NearCache, for a redis.asyncio.Redis: calls that may ask the engine are awaited. Clusters are refused.
+
+        cache = tslab.AsyncNearCache(redis.asyncio.Redis(), tslab.open('web'), prefix='page:', ttl=60)
+        await cache.get('/index')
+    """
+
+    _package = 'redis.asyncio'
+
+    async def _look_or_wait(self, name: bytes, wait_ms: int,      # type: ignore[override]
+                            kind: _Kind = _STRING) -> Tuple[bool, Optional[bytes], _Claim]:
+        found = self._look(name, 0, kind)
+        if not self._is_to_wait(found, wait_ms):
+            return found
+        try:
+            await self._opened.map.wait_async(name, 0, wait_ms / 1000)
+        except Error as e:
+            self._trouble(e)
+        return self._look(name, 0, kind)
+
+    async def _ask(self, claims: Dict[bytes, _Claim], kind: _Kind = _STRING) -> Dict[bytes, Any]:     # type: ignore[override]
+        values, old = await self._ask_once(claims, kind)
+        for connection in old.values():
+            await connection.disconnect()
+        if old:
+            values.update((await self._ask_once({name: claims[name] for name in old}, kind))[0])
+        return values
+
+    async def _ask_once(self, claims: Dict[bytes, _Claim],        # type: ignore[override]
+                        kind: _Kind) -> Tuple[Dict[bytes, Any], Dict[bytes, Any]]:
+        left = dict(claims)
+        values: Dict[bytes, Any] = {}
+        is_heard = any(claim.claim.cover for claim in claims.values())
+        try:
+            answers = await _engine.ask_async(self.engine, list(claims), kind.read, self._patience, is_heard)
+            return values, self._keep(answers, values, left, kind)
+        finally:
+            for name, claim in left.items():
+                self._give_up(name, claim)
+
+    async def _ask_one(self, name: bytes, claim: _Claim, kind: _Kind = _STRING) -> Any:
+        value = (await self._ask({name: claim}, kind))[name]
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    async def get(self, key: Key) -> Optional[bytes]:             # type: ignore[override]
+        name = self._prefix + _bytes(key)
+        known, value, claim = await self._look_or_wait(name, self._wait_ms)
+        result: Optional[bytes] = value if known else await self._ask_one(name, claim)
+        return result
+
+    async def hgetall(self, key: Key) -> Dict[bytes, bytes]:      # type: ignore[override]
+        items = await self._members(key, _HASH)
+        return dict(zip(items[::2], items[1::2]))
+
+    async def smembers(self, key: Key) -> Set[bytes]:             # type: ignore[override]
+        return set(await self._members(key, _SET))
+
+    async def _members(self, key: Key, kind: _Kind) -> List[bytes]:       # type: ignore[override]
+        name = self._prefix + _bytes(key)
+        known, data, claim = await self._look_or_wait(name, self._wait_ms, kind)
+        if not known:
+            data = _copy_of(await self._ask_one(name, claim, kind), kind)
+        return [] if data is None else _unpacked(data[len(kind.mark):])
+
+    async def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:   # type: ignore[override]
+        names = [self._prefix + _bytes(key) for key in keys]
+        values, missing = self._look_many(names)
+        if missing:
+            values.update(_strings(await self._ask(missing)))
+        return [values[name] for name in names]
+
+    async def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:    # type: ignore[override]
+        name, px = self._prefix + _bytes(key), _px(ttl)
+        try:
+            await self._patience.ask_async(lambda: self.engine.set(name, value, px=px))
+        finally:
+            self._drop(name)
+
+    async def delete(self, *keys: Key) -> None:                   # type: ignore[override]
+        names = [self._prefix + _bytes(key) for key in keys]
+        try:
+            for name in names:
+                await self._patience.ask_async(lambda: self.engine.delete(name))      # noqa: B023 (awaited at once)
+        finally:
+            for name in names:
+                self._drop(name)
