@@ -30,9 +30,10 @@ ALERTS = [
     ('TslabPoolDown', {UP: '-1x90'}, 80, False),            # it may not be asked: that is not down
     ('TslabPoolDenied', {UP: '-1x90'}, 80, True),
     ('TslabPoolDenied', {UP: '0x90'}, 80, False),
-    ('TslabPoolGone', {UP: '1x20 _x40'}, 35, True),
-    ('TslabPoolGone', {UP: '1x20 _x40'}, 50, False),
-    ('TslabPoolGone', {UP: '1x20 0x40'}, 35, False),
+    ('TslabPoolGone', {UP: '1x20 _x40', 'up{job="tslab"}': '1x90'}, 35, True),
+    ('TslabPoolGone', {UP: '1x20 _x40', 'up{job="tslab"}': '1x90'}, 50, False),
+    ('TslabPoolGone', {UP: '1x20 0x40', 'up{job="tslab"}': '1x90'}, 35, False),
+    ('TslabPoolGone', {UP: '1x20 _x40', 'up{job="tslab"}': '1x20 0x40'}, 35, False),   # nothing is known of any pool
     ('TslabMetricsGone', {'up{job="tslab"}': '0x90'}, 10, True),
     ('TslabMetricsGone', {'up{job="other"}': '1x90'}, 10, True),
     ('TslabMetricsGone', {'up{job="tslab"}': '1x90'}, 10, False),
