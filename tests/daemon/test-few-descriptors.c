@@ -185,12 +185,19 @@ static void test_attach(void **state) {
         DaemonFixture daemon;
         struct tslab *pool;
         struct rlimit usual;
+        int r;
 
         daemon_start(&daemon, (const char *[]){ "--size=16M", "--log-level=err", NULL });
         assert_int_equal(prlimit(daemon.pid, RLIMIT_NOFILE, NULL, &usual), 0);
-        leave_one(daemon.pid);
-        assert_int_equal(tslab_open(&pool, daemon.socket, &options), -EUSERS);
-        assert_int_equal(prlimit(daemon.pid, RLIMIT_NOFILE, &usual, NULL), 0);
+        /* It has more than one if it closes some at that moment: then once more. */
+        do {
+                leave_one(daemon.pid);
+                r = tslab_open(&pool, daemon.socket, &options);
+                if (r == 0)
+                        tslab_close(pool);
+                assert_int_equal(prlimit(daemon.pid, RLIMIT_NOFILE, &usual, NULL), 0);
+        } while (r == 0);
+        assert_int_equal(r, -EUSERS);
         assert_int_equal(tslab_open(&pool, daemon.socket, &options), 0);
         tslab_close(pool);
         ctl_check(&daemon);
