@@ -4,6 +4,7 @@
     changes   from a change in the server until 8 workers of two pools have read it
     load      questions to the server, by the size of the near cache: 8 workers read 20,000 keys by Zipf's law
     growth    reads a second of 1 to 16 workers, with a near cache and without
+    storm     a storm of misses in 8 workers of Python: how long other threads, greenlets or tasks stand still
 
 Writes a table, results.json and pictures into bench-near/ of the build folder."""
 
@@ -30,10 +31,12 @@ KEYS, ENTRY = 20000, 336        # bytes that an entry takes: key, value and head
 SHARES = [1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.25]
 WORKERS = [1, 2, 4, 8, 16]
 TIMEOUT = 60
+HUBS = ['threads', 'gevent', 'asyncio']
 # (figure, unit, case, metric, bound): what issue and design ask for
 TARGETS = [('a hit in C, beside a get of a map', 'x', 'hits', 'near_over_map', 1.2),
            ('a hit in Python', 'us', 'hits', 'python_near_us', 1.5),
-           ('a change, seen by all workers, p99', 'ms', 'changes', 'all_p99_ms', 2.0)]
+           ('a change, seen by all workers, p99', 'ms', 'changes', 'all_p99_ms', 2.0),
+           *((f'a storm of misses, {hub}: others stand still', 'ms', 'storm', f'{hub}_stands_still_ms', 50.0) for hub in HUBS)]
 
 
 def free_port():
@@ -93,6 +96,10 @@ class Bench:
         program = str(self.build / 'bench' / 'bench-near')
         return self.ask([program, mode, str(port), str(workers), str(n), *pools])
 
+    def ask_python(self, program, *arguments):
+        return self.ask([os.environ.get('BENCH_PYTHON', '/usr/bin/python3'), str(SOURCES / program), *map(str, arguments)],
+                        PYTHONPATH=str(self.build / 'bindings' / 'python'))
+
     def ask(self, command, **environment):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
                               check=False, env={**os.environ, **environment})
@@ -101,12 +108,20 @@ class Bench:
         return json.loads(done.stdout)
 
 
+def storm(bench):
+    for hub in HUBS:
+        with bench.servers() as (port, pools):
+            try:
+                bench.add('storm', bench.ask_python('storm.py', port, pools[0], hub, 8, 5 if bench.quick else 50))
+            except service.Failed as e:
+                bench.note(f'storm, {hub}: {e}')
+                bench.failed |= 'No module named' not in str(e)
+
+
 def hits(bench):
     with bench.servers() as (port, pools):
         bench.add('hits', bench.run('hit', port, 1, 300000, pools))
-        command = [os.environ.get('BENCH_PYTHON', '/usr/bin/python3'), str(SOURCES / 'python.py'), str(port), pools[0],
-                   '2000' if bench.quick else '100000']
-        found = bench.ask(command, PYTHONPATH=str(bench.build / 'bindings' / 'python'))
+        found = bench.ask_python('python.py', port, pools[0], 2000 if bench.quick else 100000)
     bench.add('hits', {f'python_{name[:-3]}_us': ns / 1000 for name, ns in found.items()})
 
 
@@ -157,13 +172,13 @@ def table(bench, about):
     return '\n'.join(lines + [f'note: {note}' for note in bench.notes]) + '\n'
 
 
-CASES = {f.__name__: f for f in (hits, changes, load, growth)}
+CASES = {f.__name__: f for f in (hits, changes, load, growth, storm)}
 
 
 def main():
     parser = argparse.ArgumentParser(prog='./dev bench near', description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('cases', nargs='*', metavar='CASE', help='hits, changes, load or growth; all where none is named')
+    parser.add_argument('cases', nargs='*', metavar='CASE', help='hits, changes, load, growth or storm; all where none is named')
     parser.add_argument('--runs', type=int, default=3, help='runs of each, of which medians are shown (3)')
     parser.add_argument('--quick', action='store_true', help='one short run of each, to see that all work')
     arguments = parser.parse_args()
