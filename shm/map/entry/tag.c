@@ -8,7 +8,7 @@
  *      is never live again, so the entries stay absent, whatever becomes of the tag's name.
  *   2. The leaf of a tag is freed before it is unlinked, by everybody (shm_map_condemn_tag()). So when a name has no
  *      leaf, or a new one, no entry has the leaf that it had before: an invalidation that begins then misses none.
- *   3. Who puts an entry learned the handles of its tags before it began to compute the value. If a tag was invalidated
+ *   3. A put has the handles of its tags from before the value was computed. If a tag was invalidated
  *      meanwhile, the entry is absent from the first.
  *   4. A tag has an end, no earlier than those of its entries, so that it goes when they have gone. A tag that goes
  *      early, by eviction or with its epoch, takes its entries with it: never the other way round.
