@@ -1,12 +1,21 @@
 """tslab._native, by which the package calls libtslab. setup.py builds it with the library that CFLAGS and LDFLAGS name, or
 else pkg-config; `build_native.py FILE` writes its C source."""
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 
 from cffi import FFI
+
+
+def members(name):
+    """The members of a struct that tslab/stats.py has as a class: each counter stands there once."""
+    with open(os.path.join(os.path.dirname(__file__), 'tslab/stats.py'), encoding='utf-8') as file:
+        classes = {node.name: node for node in ast.parse(file.read()).body if isinstance(node, ast.ClassDef)}
+    names = [node.target.id for node in classes[name].body if isinstance(node, ast.AnnAssign)]
+    return '\n'.join(f'        {"uint32_t" if name in ("threads", "is_shared") else "uint64_t"} {name};' for name in names)
 
 
 def link_options():
@@ -90,12 +99,7 @@ struct tslab_epoch_info {
 
 struct tslab_stats {
         size_t size;
-        uint64_t live_objects, live_bytes, cached_objects, committed_bytes, retained_bytes, allocs, frees, alloc_hits,
-                frees_cached, refills, flushes, slabs_taken, slabs_recycled, slabs_reclaimed, failures;
-        uint32_t threads;
-        uint64_t alloc_bypassed, free_bypassed, bypass_windows, too_large, too_large_bytes, values_too_large,
-                values_too_large_bytes, failures_limit, failures_system, frees_stale, flushed_slots, refilled_slots,
-                slabs_committed, slabs_filled, slabs_reopened;
+''' + members('Stats') + '''
         ...;
 };
 
@@ -107,9 +111,7 @@ struct tslab_count {
 
 struct tslab_thread_stats {
         size_t size;
-        uint64_t allocs, frees, alloc_hits, frees_cached, refills, flushes, failures;
-        uint32_t is_shared;
-        uint64_t alloc_bypassed, free_bypassed, bypass_windows;
+''' + members('ThreadStats') + '''
         ...;
 };
 

@@ -10,7 +10,7 @@ import tree
 
 TABLE = 'shm/format/counters.h'
 ROW = re.compile(r'^ +X\((\w+), (\w+),', re.MULTILINE)
-SHOWN = ('proto/tslab.proto', 'libclient/tslab.h', 'bindings/python/build_native.py', 'bindings/python/tslab/stats.py')
+SHOWN = ('proto/tslab.proto', 'libclient/tslab.h', 'bindings/python/tslab/stats.py')
 ENGINE = ('shm/', 'libclient/')
 
 
