@@ -32,8 +32,9 @@ const JOBS = {
   /** Changes entries in every way until it is killed; a counter tells how often, and so does each line. */
   storm(socket, name) {
     const map = tslab.open(socket).map('storm');
+    const test = process.ppid; // which may be killed, too
     process.stdout.write('ready\n');
-    for (let i = 1; ; i++) {
+    for (let i = 1; i % 100 !== 0 || process.ppid === test; i++) {
       const key = `key ${i % 20}`;
       map.put(key, String(i % 10).repeat((i % 7) * 700 + 1));
       const value = map.getString(key);

@@ -50,7 +50,8 @@ class Daemon {
 
   async begin(...more) {
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TSLAB_')));
-    this.process = spawn(TSLABD, ['--log-level=warning', ...this.options, ...more], {
+    // It ends by itself after a test that was killed.
+    this.process = spawn(TSLABD, ['--log-level=warning', '--exit-idle=600', ...this.options, ...more], {
       env: { ...environment, TSLAB_RUNTIME_DIR: this.folder, MEMORY_PRESSURE_WATCH: '/dev/null' },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
