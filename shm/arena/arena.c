@@ -165,13 +165,39 @@ static void header_init(ShmHeader *h, const ShmGeometry *g, const ShmOffsets *o,
         header_init_epochs(h);
 }
 
+static void unmap_some(uint8_t *address, size_t size) {
+        if (size > 0)
+                (void) munmap(address, size);
+}
+
+/* At an address at which the kernel can map huge pages of the file. */
+static uint8_t *map_aligned(int fd, size_t size) {
+        uint8_t *room, *base;
+
+        room = mmap(NULL, size + SHM_HUGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                    0);
+        if (room == MAP_FAILED)
+                return MAP_FAILED;
+        base = room + (-(uintptr_t) room & (SHM_HUGE_SIZE - 1));
+        if (mmap(base, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+                int saved = errno;
+
+                (void) munmap(room, size + SHM_HUGE_SIZE);
+                errno = saved;
+                return MAP_FAILED;
+        }
+        unmap_some(room, (size_t) (base - room));
+        unmap_some(base + size, SHM_HUGE_SIZE - (size_t) (base - room));
+        return base;
+}
+
 int shm_arena_map_fd(int fd, size_t size, bool read_only, uint8_t **ret) {
         int protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
         const char *dump = getenv("TSLAB_DUMP");
         uint8_t *base;
         int r;
 
-        base = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        base = map_aligned(fd, size);
         if (base == MAP_FAILED)
                 return -errno;
         /* A core dump would read the whole arena, and so allocate all of its pages. */

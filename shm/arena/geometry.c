@@ -60,6 +60,13 @@ static uint64_t take_region(uint64_t *end, uint64_t size) {
         return off;
 }
 
+/* A region that fills huge pages begins with one. */
+static uint64_t take_huge_region(uint64_t *end, uint64_t size) {
+        if (size >= SHM_HUGE_SIZE)
+                *end = (*end + SHM_HUGE_SIZE - 1) / SHM_HUGE_SIZE * SHM_HUGE_SIZE;
+        return take_region(end, size);
+}
+
 void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         uint64_t n_slabs = g->slabs_size / SHM_SLAB_SIZE;
         uint64_t n_caches = shm_n_caches(g->n_epochs, g->n_classes);
@@ -74,9 +81,9 @@ void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         o.records = take_region(&end, g->n_records * o.record_stride);
         o.sets = take_region(&end, (2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes) *
                                            o.shape.stride * sizeof(uint64_t));
-        o.lines = take_region(&end, n_slabs * sizeof(ShmSlabLine));
-        o.tags = take_region(&end, n_slabs * sizeof(ShmTags));
-        o.slabs = take_region(&end, g->slabs_size);
+        o.lines = take_huge_region(&end, n_slabs * sizeof(ShmSlabLine));
+        o.tags = take_huge_region(&end, n_slabs * sizeof(ShmTags));
+        o.slabs = take_huge_region(&end, g->slabs_size);
         o.total = end;
         *ret = o;
 }

@@ -21,6 +21,7 @@
 #define SHM_FORMAT_VERSION 4
 
 #define SHM_SLAB_SIZE 4096
+#define SHM_HUGE_SIZE (UINT64_C(2) << 20) /* bytes of a huge page: see shm/keeper/huge.h */
 #define SHM_SLOTS_MAX 64
 #define SHM_CLASSES_MAX 32
 #define SHM_CLASS_SIZE_MIN 64
