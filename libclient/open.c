@@ -149,6 +149,7 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         pool->cache = options_cache(&options);
         pool->time_slow = options.time_slow;
         pool->retain = options_retain(&options);
+        pool->huge = options_huge(&options);
         r = shm_arena_create(&pool->arena, &geometry, NULL);
         if (r)
                 return r;

@@ -26,7 +26,7 @@ int options_load(const struct tslab_options *given, struct tslab_options *ret) {
 
         if (given && options_load_sized(&options, sizeof(options), given) < 0)
                 return -EINVAL;
-        if (options.flags & ~TSLAB_READER || options.cache > TSLAB_CACHE_OFF)
+        if (options.flags & ~TSLAB_READER || options.cache > TSLAB_CACHE_OFF || options.huge > 1)
                 return -EINVAL;
         *ret = options;
         return 0;
@@ -74,6 +74,16 @@ ShmCacheMode options_cache(const struct tslab_options *options) {
         if (name && strcmp(name, "adaptive") == 0)
                 return SHM_CACHE_ADAPTIVE;
         return modes[options->cache];
+}
+
+bool options_huge(const struct tslab_options *options) {
+        const char *name = getenv("TSLAB_HUGE");
+
+        if (name && strcmp(name, "yes") == 0)
+                return true;
+        if (name && strcmp(name, "no") == 0)
+                return false;
+        return options->huge;
 }
 
 uint64_t options_timeout_usec(const struct tslab_options *options) {

@@ -40,4 +40,6 @@ uint32_t options_retain(const struct tslab_options *options);
 
 ShmCacheMode options_cache(const struct tslab_options *options);
 
+bool options_huge(const struct tslab_options *options);
+
 uint64_t options_timeout_usec(const struct tslab_options *options);

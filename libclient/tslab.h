@@ -140,6 +140,12 @@ struct tslab_options {
 
         /* One in so many calls that no cache serves is timed, for tslab_thread_stats(); 0: none. */
         uint32_t time_slow;
+
+        /*
+         * tslab_create(): 1: tslab_reap() has the kernel put the pool's memory together in huge pages, wherever 2 MiB
+         * of slabs are in use; 0: no. $TSLAB_HUGE (yes, no) overrides it. Needs Linux 6.1.
+         */
+        uint32_t huge;
 };
 
 /* Returns the version of the library, like "0.1.0". A constant; any thread, also in a forked child. */
@@ -503,6 +509,9 @@ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label);
  * died; the child need not have been waited for. All processes that use the pool must be in one pid namespace.
  * Any thread; a forked child attaches first. Waits up to 200 ms for threads in the middle of a call if a
  * process died in the middle of control work. A process that executes another program has ended, too.
+ *
+ * With tslab_options.huge it also makes huge pages, half a millisecond for each; one page at a time, so that others'
+ * control calls come between.
  *
  * -EOPNOTSUPP  a daemon's pool: the daemon does it
  * -EBUSY       another process is doing control work: see tslab_control_owner()

@@ -29,6 +29,7 @@
 #include "shm/arena/client.h"
 #include "shm/arena/clock.h"
 #include "shm/epoch/epoch-open.h"
+#include "shm/keeper/huge.h"
 #include "shm/keeper/reap.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/map/state/options.h"
@@ -42,6 +43,7 @@
  */
 #define ALLOWANCE_MAX (CGROUP_MARGIN_SIZE / 2 / (int64_t) SHM_SLAB_COST)
 #define LIMIT_LOOK_USEC 10000
+#define HUGE_STEP_RANGES 64U
 #define LEAVE_WAIT_USEC 200000
 #define LEAVE_SLICE_USEC 200
 
@@ -316,6 +318,18 @@ static void private_sweep_maps(struct tslab *pool) {
                 control_end_all(pool);
 }
 
+/* One step at a time, so that others' control work comes between. What is left is done by the next call. */
+static void make_huge(struct tslab *pool) {
+        ShmHuge huge = {};
+        ShmActor *control;
+        bool done = false;
+
+        while (!done && control_begin(pool, true, &control) == 0) {
+                done = shm_huge_step(&huge, &pool->arena, HUGE_STEP_RANGES);
+                control_end(pool);
+        }
+}
+
 static int private_reap(struct tslab *pool) {
         ShmActor *control;
         uint32_t n_dead;
@@ -335,6 +349,8 @@ static int private_reap(struct tslab *pool) {
                 r = (int) shm_reap_remove(&pool->arena);
         }
         control_end_all(pool); /* the dead may have been sweeping */
+        if (pool->huge)
+                make_huge(pool);
         return r;
 }
 

@@ -459,6 +459,13 @@ bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_
         return surplus->position >= end && surplus->tags_position >= tags_end;
 }
 
+void shm_pages_drop_surplus_of(ShmActor *control, uint32_t slab, uint32_t n) {
+        ShmSurplus surplus = { .position = slab, .tags_position = slab };
+
+        (void) drop_surplus_pages(control, &surplus, slab + n, UINT32_MAX);
+        drop_surplus_tags(control, &surplus, slab + n, UINT32_MAX);
+}
+
 uint64_t shm_pages_drop_surplus(ShmActor *control) {
         ShmSurplus surplus = {};
 

@@ -45,6 +45,8 @@ bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32
  * all UNCOMMITTED. Returns the bytes of the former. For the maintainer.
  */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
+/* As above, of `n` slabs that were committed at some time. */
+void shm_pages_drop_surplus_of(ShmActor *control, uint32_t slab, uint32_t n);
 /* Drops surplus pages in steps, beginning with an ShmSurplus of zeros. True: it is done. */
 typedef struct ShmSurplus {
         uint32_t position; /* slab to look at next */

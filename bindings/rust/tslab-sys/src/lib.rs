@@ -51,6 +51,7 @@ pub struct tslab_options {
     pub n_classes: u32,
     pub classes: [u32; TSLAB_CLASSES_MAX],
     pub time_slow: u32,
+    pub huge: u32,
 }
 
 #[repr(C)]

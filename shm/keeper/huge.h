@@ -1,0 +1,31 @@
+#pragma once
+/*
+ * Huge pages: where all slabs of 2 MiB of the arena have pages, the kernel is asked to put these together into one,
+ * which takes one entry of page tables and of the TLB in each process. Slabs, their tags and their lines alike.
+ *
+ * The kernel need not be set up for that: whatever /sys/kernel/mm/transparent_hugepage/shmem_enabled is, Linux 6.1 and
+ * later do it, unless that is "deny".
+ */
+#include "shm/arena/actor.h"
+
+/* Begin with zeros. */
+typedef struct ShmHuge {
+        uint32_t position; /* the range to look at next */
+        uint64_t so_far; /* bytes that this pass has found, or made, huge */
+        uint64_t size; /* in the last pass that ended */
+        bool refused; /* the kernel does not do it */
+        uint32_t first, n; /* slabs of the last range that was looked at; 0: none */
+} ShmHuge;
+
+/*
+ * Looks at `n_max` ranges at most, and puts one together at most. That takes half a millisecond, or many where
+ * processors are busy; a range that is huge takes a microsecond. True: the pass has ended.
+ *
+ * One thread, of any process, beside anything else. A slab that loses its page meanwhile may get one back: the
+ * maintainer calls shm_huge_settle() after each step that it did not make itself.
+ */
+bool shm_huge_step(ShmHuge *huge, const ShmArena *arena, uint32_t n_max);
+/* Whether slabs of the last range have no page now: it is to be settled. */
+bool shm_huge_is_unsettled(const ShmHuge *huge, const ShmArena *arena);
+/* Drops pages that slabs of the last range got back while it was put together. For the maintainer. */
+void shm_huge_settle(const ShmHuge *huge, ShmActor *control);
