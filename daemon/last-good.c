@@ -43,9 +43,10 @@ static void put_geometry(FILE *file, const ShmGeometry *g) {
 
 static void put_options(FILE *file, const Options *options) {
         put_geometry(file, &options->geometry);
-        (void) fprintf(file, "TSLAB_RETAIN=%llu\nTSLAB_LOG_LEVEL=%s\nTSLAB_OPERATORS_ONLY=%s\n",
-                       (unsigned long long) options->retain_size, log_level_to_string(options->log_level),
-                       options->operators_only ? "yes" : "no");
+        (void) fprintf(file,
+                       "TSLAB_RETAIN=%llu\nTSLAB_HUGE=%s\nTSLAB_LOG_LEVEL=%s\nTSLAB_OPERATORS_ONLY=%s\n",
+                       (unsigned long long) options->retain_size, options->huge ? "yes" : "no",
+                       log_level_to_string(options->log_level), options->operators_only ? "yes" : "no");
         put_role(file, "TSLAB_OPERATORS", &options->roles.operators);
         put_role(file, "TSLAB_WRITERS", &options->roles.writers);
         put_role(file, "TSLAB_READERS", &options->roles.readers);

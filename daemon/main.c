@@ -33,6 +33,7 @@ static const struct option long_options[] = {
         { "epochs", required_argument, NULL, OPTION_EPOCHS },
         { "threads", required_argument, NULL, OPTION_THREADS },
         { "retain", required_argument, NULL, OPTION_RETAIN },
+        { "huge", required_argument, NULL, OPTION_HUGE },
         { "listen", required_argument, NULL, OPTION_LISTEN },
         { "keep", required_argument, NULL, OPTION_KEEP },
         { "group", required_argument, NULL, OPTION_GROUP },
@@ -64,6 +65,7 @@ static void print_help(void) {
                 "  --epochs=N          epochs in the ring (16)\n"
                 "  --threads=N         threads that may use the pool at once (1024)\n"
                 "  --retain=BYTES      free memory that is kept, with K, M or G (16M)\n"
+                "  --huge=yes          has the kernel make huge pages of 2 MiB (no)\n"
                 "  --listen=PATH       socket (NAME.sock in the runtime directory)\n"
                 "  --keep=FILE         file that keeps the maps while the pool is stopped (none)\n"
                 "  --group=GROUP       group of the socket\n"
@@ -82,7 +84,7 @@ static void print_help(void) {
                 "  --help              show this text\n"
                 "\n"
                 "TSLAB_POOL, TSLAB_SIZE, TSLAB_CLASSES, TSLAB_EPOCHS, TSLAB_THREADS, TSLAB_RETAIN,\n"
-                "TSLAB_LISTEN, TSLAB_KEEP, TSLAB_LOG_LEVEL, TSLAB_OPERATORS, TSLAB_WRITERS, TSLAB_READERS\n"
+                "TSLAB_HUGE, TSLAB_LISTEN, TSLAB_KEEP, TSLAB_LOG_LEVEL, TSLAB_OPERATORS, TSLAB_WRITERS, TSLAB_READERS\n"
                 "and TSLAB_OPERATORS_ONLY in the environment mean the same as the options.");
 }
 

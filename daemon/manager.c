@@ -45,6 +45,7 @@ struct Manager {
         Reserve *reserve;
         Maintainer *maintainer;
         Trimmer *trimmer;
+        Collapser *collapser;
         HighWater *high_water;
         Pressure *pressure;
 
@@ -118,6 +119,7 @@ static void connect_parts(Manager *manager) {
                 .samples = &manager->samples,
                 .maintainer = manager->maintainer,
                 .trimmer = manager->trimmer,
+                .collapser = manager->collapser,
                 .high_water = manager->high_water,
         };
 }
@@ -194,6 +196,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         listener_tick(manager->listener);
         reserve_tick(manager->reserve);
         trimmer_tick(manager->trimmer);
+        collapser_tick(manager->collapser);
         maintainer_rescan(manager->maintainer); /* a wake may be lost while there is no daemon */
         high_water_scan(manager->high_water);
         store_tick(&manager->store, &manager->clients);
@@ -361,6 +364,9 @@ static int open_work(Manager *manager) {
         r = trimmer_new(&manager->trimmer, pool, manager->maintainer, manager->reserve);
         if (r < 0)
                 return r;
+        r = collapser_new(&manager->collapser, pool);
+        if (r < 0)
+                return r;
         r = high_water_new(&manager->high_water, pool);
         if (r < 0)
                 return r;
@@ -471,6 +477,7 @@ Manager *manager_free(Manager *manager) {
         sessions_clear(&manager->sessions);
         clients_clear(&manager->clients);
         manager->pressure = pressure_free(manager->pressure);
+        manager->collapser = collapser_free(manager->collapser);
         manager->high_water = high_water_free(manager->high_water);
         samples_clear(&manager->samples);
         manager->trimmer = trimmer_free(manager->trimmer);

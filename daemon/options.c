@@ -227,11 +227,11 @@ static int set_role(RoleList *list, const char *value, char *ret_why) {
         return r;
 }
 
-static int set_operators_only(Options *options, const char *value, char *ret_why) {
+static int set_bool(bool *ret, const char *value, char *ret_why) {
         if (!strcmp(value, "yes") || !strcmp(value, "1"))
-                options->operators_only = true;
+                *ret = true;
         else if (!strcmp(value, "no") || !strcmp(value, "0"))
-                options->operators_only = false;
+                *ret = false;
         else
                 return refuse_value(ret_why, value, "the value is yes or no");
         return 0;
@@ -266,6 +266,8 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
                 return set_threads(options, value, ret_why);
         case OPTION_RETAIN:
                 return set_retain(options, value, ret_why);
+        case OPTION_HUGE:
+                return set_bool(&options->huge, value, ret_why);
         case OPTION_LISTEN:
                 return set_listen(options, value, ret_why);
         case OPTION_KEEP:
@@ -283,7 +285,7 @@ int options_set(Options *options, OptionId id, const char *value, char *ret_why)
         case OPTION_OPERATORS:
                 return set_role(&options->roles.operators, value, ret_why);
         case OPTION_OPERATORS_ONLY:
-                return set_operators_only(options, value ?: "yes", ret_why);
+                return set_bool(&options->operators_only, value ?: "yes", ret_why);
         case OPTION_CONFIG:
                 return set_text(&options->config, value);
         case OPTION_ADOPT:
@@ -301,19 +303,13 @@ static const struct {
         const char *name;
         OptionId id;
 } variables[] = {
-        { "TSLAB_POOL", OPTION_POOL },
-        { "TSLAB_SIZE", OPTION_SIZE },
-        { "TSLAB_CLASSES", OPTION_CLASSES },
-        { "TSLAB_EPOCHS", OPTION_EPOCHS },
-        { "TSLAB_THREADS", OPTION_THREADS },
-        { "TSLAB_RETAIN", OPTION_RETAIN },
-        { "TSLAB_LISTEN", OPTION_LISTEN },
-        { "TSLAB_KEEP", OPTION_KEEP },
-        { "TSLAB_LOG_LEVEL", OPTION_LOG_LEVEL },
-        { "TSLAB_READERS", OPTION_READERS },
-        { "TSLAB_WRITERS", OPTION_WRITERS },
-        { "TSLAB_OPERATORS", OPTION_OPERATORS },
-        { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
+        { "TSLAB_POOL", OPTION_POOL },           { "TSLAB_SIZE", OPTION_SIZE },
+        { "TSLAB_CLASSES", OPTION_CLASSES },     { "TSLAB_EPOCHS", OPTION_EPOCHS },
+        { "TSLAB_THREADS", OPTION_THREADS },     { "TSLAB_RETAIN", OPTION_RETAIN },
+        { "TSLAB_HUGE", OPTION_HUGE },           { "TSLAB_LISTEN", OPTION_LISTEN },
+        { "TSLAB_KEEP", OPTION_KEEP },           { "TSLAB_LOG_LEVEL", OPTION_LOG_LEVEL },
+        { "TSLAB_READERS", OPTION_READERS },     { "TSLAB_WRITERS", OPTION_WRITERS },
+        { "TSLAB_OPERATORS", OPTION_OPERATORS }, { "TSLAB_OPERATORS_ONLY", OPTION_OPERATORS_ONLY },
 };
 
 /* Variables of others. Proto, shm and the tests read some that begin with TSLAB_. */

@@ -20,6 +20,7 @@ struct Options {
         char pool[40];
         ShmGeometry geometry;
         uint64_t retain_size;
+        bool huge; /* has the kernel make huge pages */
         char *listen; /* NULL: a path made of the name of the pool */
         char *keep; /* the file that keeps the maps while there is no pool; NULL: none does */
         gid_t group; /* (gid_t) -1: of the daemon */
@@ -43,6 +44,7 @@ typedef enum OptionId {
         OPTION_EPOCHS,
         OPTION_THREADS,
         OPTION_RETAIN,
+        OPTION_HUGE,
         OPTION_LISTEN,
         OPTION_KEEP,
         OPTION_GROUP,

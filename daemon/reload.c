@@ -36,6 +36,7 @@ static void apply_options(Pool *pool, Options *new) {
 
         log_kept_settings(options, new);
         options->retain_size = new->retain_size;
+        options->huge = new->huge;
         options->roles = new->roles;
         options->operators_only = new->operators_only;
         options->log_level = new->log_level;

@@ -116,6 +116,15 @@ static void fill_limit(Tslab__StatsReply *reply, StatsParts *parts) {
         reply->limit_left_bytes = (uint64_t) cgroup_room_left(room);
 }
 
+static void fill_huge(Tslab__StatsReply *reply, const Requests *requests) {
+        bool refused;
+
+        reply->huge_bytes = collapser_size(requests->collapser, &refused);
+        reply->huge = !requests->pool->options->huge ? TSLAB__HUGE__HUGE_NO
+                      : refused                      ? TSLAB__HUGE__HUGE_REFUSED
+                                                     : TSLAB__HUGE__HUGE_YES;
+}
+
 static uint64_t evictable_bytes(const MapInfos *maps) {
         uint64_t bytes = 0;
 
@@ -163,6 +172,7 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         stats.calls = parts->call_pointers;
         stats.n_calls = fill_calls(parts, &requests->sessions->call_times);
         stats.retain_bytes = pool->options->retain_size;
+        fill_huge(&stats, requests);
         if (requests->page_wait) {
                 stats.page_wait_seconds = requests->page_wait->seconds;
                 stats.page_wait_cause = (char *) requests->page_wait->cause;

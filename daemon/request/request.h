@@ -3,6 +3,7 @@
 #include "daemon/peer/client-watch.h"
 #include "daemon/peer/samples.h"
 #include "daemon/peer/session.h"
+#include "daemon/work/collapser.h"
 #include "daemon/work/high-water-scan.h"
 #include "daemon/work/holder.h"
 #include "daemon/work/maintainer.h"
@@ -28,6 +29,7 @@ typedef struct Requests {
         SamplesList *samples;
         Maintainer *maintainer;
         Trimmer *trimmer;
+        Collapser *collapser;
         HighWater *high_water;
         const PageWait *page_wait; /* NULL: the loop itself answers */
         /* -- */

@@ -28,6 +28,8 @@ static const Number pool_numbers[] = {
           .help = "Memory of all but the slabs" },
         { POOL_AS(memfd_blocks_bytes, "resident_bytes"), .text = "pages", .unit = NUMBER_BYTES,
           .help = "Memory of the pool as the kernel counts it" },
+        { POOL(huge_bytes), .text = "huge pages", .unit = NUMBER_BYTES,
+          .help = "Memory of the pool in huge pages, as of the daemon's last look" },
         { POOL(live_bytes), .text = "live", .unit = NUMBER_BYTES,
           .help = "Live objects, by the sizes of their classes" },
         { POOL(evictable_bytes), .text = "evictable", .unit = NUMBER_BYTES,

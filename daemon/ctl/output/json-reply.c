@@ -64,6 +64,17 @@ static const char *map_near_to_string(Tslab__MapNear near) {
         }
 }
 
+static const char *huge_to_string(Tslab__Huge huge) {
+        switch (huge) {
+        case TSLAB__HUGE__HUGE_YES:
+                return "yes";
+        case TSLAB__HUGE__HUGE_REFUSED:
+                return "refused";
+        default:
+                return "no";
+        }
+}
+
 json_object *json_map(const Tslab__MapInfo *map) {
         json_object *o = json_new_object();
 
@@ -178,6 +189,7 @@ json_object *json_stats(const Tslab__StatsReply *stats) {
 
         ADD_STRING(o, stats, pool);
         add_numbers(o, NUMBER_OF_POOL, stats);
+        json_add_string(o, "huge", huge_to_string(stats->huge));
         json_add(o, "epochs", epochs);
         json_add(o, "classes", classes);
         json_add(o, "maps", maps);

@@ -57,6 +57,16 @@ static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
                        format_count(FORMAT_BUFFER, stats->cached_objects, "free slot", "free slots"));
 }
 
+static void print_huge(FILE *out, const Tslab__StatsReply *stats) {
+        if (stats->huge == TSLAB__HUGE__HUGE_REFUSED)
+                (void) fprintf(out,
+                               "      Huge: the kernel makes no huge pages: it is older than Linux 6.1, or\n"
+                               "            /sys/kernel/mm/transparent_hugepage/shmem_enabled is 'deny'\n");
+        else if (stats->huge == TSLAB__HUGE__HUGE_YES)
+                (void) fprintf(out, "      Huge: %s in huge pages\n",
+                               format_bytes(FORMAT_BUFFER, stats->huge_bytes));
+}
+
 static void print_limit(FILE *out, const Tslab__StatsReply *stats) {
         if (stats->limit_bytes > 0)
                 (void) fprintf(out, "     Limit: %s of memory for %s, used %s; left for the pool %s\n",
@@ -106,6 +116,7 @@ static void print_status(FILE *out, const char *path, const Tslab__StatsReply *s
         (void) fprintf(out, "    Daemon: pid %d, version %s, up for %s\n", stats->daemon_pid,
                        stats->daemon_version, format_span(FORMAT_BUFFER, stats->uptime_usec));
         print_arena(out, stats);
+        print_huge(out, stats);
         print_limit(out, stats);
         print_keep(out, stats);
         (void) fprintf(out, "   Clients: %s; %u of %u thread records in use\n",

@@ -26,7 +26,7 @@ from ctl_case import DEADLINE, SOURCE, TSLABCTL, TSLABD, VERB_CLIENT, Case, Play
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STATS = {'pool': str, 'size_bytes': int, 'committed_bytes': int, 'metadata_bytes': int, 'retained_bytes': int,
-         'live_objects': int, 'live_bytes': int, 'cached_objects': int, 'clients': int, 'threads': int,
+         'huge': str, 'huge_bytes': int, 'live_objects': int, 'live_bytes': int, 'cached_objects': int, 'clients': int, 'threads': int,
          'epochs': list, 'classes': list, 'counters': dict}
 EPOCH = {'id': int, 'era': int, 'state': str, 'label': str, 'slabs': int, 'live_objects': int,
          'committed_bytes': int, 'reclaimed_bytes': int, 'older': dict}

@@ -1,0 +1,66 @@
+"""TSLAB_HUGE: the daemon has the kernel make huge pages, status tells how much is huge, and memory goes back from them.
+
+    test-huge.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
+"""
+
+import os
+import re
+import signal
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.abspath(sys.argv[4]), 'tests/util'))
+
+from daemon import Daemon, wait_for
+from verb import TSLABD, VerbTest, main
+
+MIB = 1 << 20
+
+
+class Huge(VerbTest):
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.config = os.path.join(folder, 'pool.conf')
+        self.set('yes')
+        self.daemon = self.enterContext(Daemon(TSLABD, '--size=256M', f'--config={self.config}'))
+        wait_for(lambda: self.json('stats')['huge'] != 'no')
+
+    def set(self, value):
+        with open(self.config, 'w', encoding='ascii') as config:
+            config.write(f'TSLAB_HUGE={value}\n')
+
+    def fill(self):
+        client = self.client()
+        client.do('put 3000 20000')
+        wait_for(lambda: self.json('stats')['huge'] == 'refused' or self.json('stats')['huge_bytes'] >= 48 * MIB)
+        if self.json('stats')['huge'] == 'refused':
+            raise unittest.SkipTest('this kernel makes no huge pages')
+        return client
+
+    def test_memory_goes_back(self):
+        client = self.fill()
+        with open(f'/proc/{self.daemon.process.pid}/smaps_rollup', encoding='ascii') as smaps:
+            self.assertGreaterEqual(int(re.search(r'(?m)^ShmemPmdMapped: +(\d+)', smaps.read()).group(1)), 48 << 10)
+        self.assertRegex(self.text('status'), r'(?m)^ +Huge: [\d.]+M in huge pages$')
+        client.do('get 4096 20000')
+        client.do('delete 0 20000')
+        self.text('trim')
+        wait_for(lambda: self.json('stats')['memfd_blocks_bytes'] < 16 * MIB)
+        client.do('put 3000 20000')
+        client.do('get 4096 20000')
+        self.assertIn('Clean', self.text('check'))
+
+    def test_reload(self):
+        self.fill()
+        self.set('no')
+        self.daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: self.json('stats')['huge'] == 'no')
+        self.assertNotIn('Huge', self.text('status'))
+        self.set('maybe')
+        self.daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: 'yes or no' in self.json('stats')['settings_error'])
+
+
+if __name__ == '__main__':
+    main()
