@@ -28,6 +28,7 @@ CONTENDERS = {
     'memcached': ('web', []),
     'redis': ('web', []),
     'lmdb': ('keys', []),
+    'tslab-huge': ('keys', []),
 }
 
 TSLAB = ['tslab-adaptive', 'tslab-on', 'tslab-off']
@@ -37,7 +38,7 @@ SHARED = ['boost-rbtree', 'boost-pool', 'dpdk', 'dpdk-cache', 'mutex-list', 'tre
 ALL = TSLAB + PRIVATE + SHARED
 YARDSTICKS = ['locked-cas', 'none']
 STORES = ['tslab-map', 'memory', 'apcu', 'shdict', 'memcached', 'redis']
-GROWING = ['tslab-map', 'memory', 'lmdb', 'apcu']    # by the number of keys
+GROWING = ['tslab-map', 'tslab-huge', 'memory', 'lmdb', 'apcu']    # by the number of keys
 
 PERCENTILES = ['mean99_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'p99.9_ns', 'p99.99_ns', 'max_ns']
 CACHE = ['alloc_hit_rate', 'free_hit_rate', 'refills_per_alloc', 'flushes_per_free', 'bypassed_share']

@@ -14,7 +14,7 @@ COLOURS = {
     'tcmalloc': '#8e44ad', 'boost-rbtree': '#d35400', 'boost-pool': '#e67e22', 'dpdk': '#16a085',
     'dpdk-cache': '#1abc9c', 'mutex-list': '#7f8c8d', 'treiber': '#b7950b',
     'tslab-map': '#c0392b', 'memory': '#7f8c8d', 'apcu': '#2980b9', 'shdict': '#27ae60', 'memcached': '#8e44ad',
-    'redis': '#d35400', 'lmdb': '#16a085',
+    'redis': '#d35400', 'lmdb': '#16a085', 'tslab-huge': '#2c3e50',
 }
 SPARE = ['#2980b9', '#27ae60', '#8e44ad', '#d35400', '#2c3e50', '#16a085']
 

@@ -63,7 +63,8 @@ KEYS = '''
 By the number of keys: an insert in an empty store, with the page faults of its memory; a get and a put that replaces, of
 random keys. Keys of 8 bytes, values of 32. `memory` is the floor: an open-addressed table of indexes into an array in a
 memfd, two cache misses a get, where no other process may write. LMDB on a file in memory, without syncs: a thousand puts
-are a transaction, and each get is one.
+are a transaction, and each get is one. `tslab-huge` is a pool that `tslab_reap()` put together in huge pages, before the
+gets.
 '''
 
 UPTIME = '''

@@ -20,7 +20,8 @@ TIMEOUT = 300   # seconds for one program
 
 # contender -> operations of a round; with --quick. A process asks the others over a socket, which takes longer.
 OPERATIONS = {'tslab-map': (1000000, 20000), 'memory': (1000000, 20000), 'apcu': (300000, 20000),
-              'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500), 'lmdb': (20000, 20000)}
+              'shdict': (300000, 20000), 'memcached': (10000, 500), 'redis': (10000, 500), 'lmdb': (20000, 20000),
+              'tslab-huge': (20000, 20000)}
 MISSES_QUICK = 1000     # requests: the same for all
 PYTHON_SHARE = 0.1      # of the operations that a program in C does
 SERVER_SHARE = 0.4      # of a server's operations in rounds: each takes some 60 us where a processor sleeps in between

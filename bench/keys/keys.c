@@ -23,6 +23,7 @@
 static const KeyStore *const stores[] = {
         &keys_table,
         &keys_map,
+        &keys_map_huge,
 #ifdef BENCH_LMDB
         &keys_lmdb,
 #endif
@@ -96,6 +97,8 @@ static void keys_measure(Bench *bench, const KeyStore *store, uint64_t n_keys) {
                 keys_put(store, i);
         keys_settle(store);
         keys_report(bench, "insert_ns", n_keys, keys_elapsed_ns(bench, begin, n_keys));
+        if (store->filled)
+                store->filled();
         keys_report(bench, "get_ns", n_keys, keys_random_ns(bench, store, keys_get, n_keys));
         keys_report(bench, "replace_ns", n_keys, keys_random_ns(bench, store, keys_put, n_keys));
         if (store->index_bytes)

@@ -11,8 +11,9 @@ typedef struct KeyStore {
         void (*close)(void);
         void (*put)(uint64_t key, const void *value); /* a new value, or one in place of another */
         void (*settle)(void); /* ends puts that are not done yet; NULL: there are none */
+        void (*filled)(void); /* all keys are there; NULL: it does not matter */
         void (*get)(uint64_t key, void *value);
         double (*index_bytes)(void); /* that the index has for all entries; NULL: not known */
 } KeyStore;
 
-extern const KeyStore keys_table, keys_map, keys_lmdb;
+extern const KeyStore keys_table, keys_map, keys_map_huge, keys_lmdb;

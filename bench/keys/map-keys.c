@@ -19,12 +19,25 @@ static void call_check(const char *what, int64_t r) {
                 bench_fail("%s: %s", what, strerror((int) -r));
 }
 
-static void map_open(uint64_t n_max) {
+static void map_open_pool(uint64_t n_max, bool huge) {
         struct tslab_options options = { .size = sizeof(options),
-                                         .arena_bytes = (MIB_LEAST + n_max / KEYS_A_MIB) << 20 };
+                                         .arena_bytes = (MIB_LEAST + n_max / KEYS_A_MIB) << 20,
+                                         .huge = huge };
 
         call_check("create", tslab_create(&pool, &options));
         call_check("map", tslab_map_open(&map, pool, "bench", NULL));
+}
+
+static void map_open(uint64_t n_max) {
+        map_open_pool(n_max, false);
+}
+
+static void map_open_huge(uint64_t n_max) {
+        map_open_pool(n_max, true);
+}
+
+static void map_make_huge(void) {
+        call_check("reap", tslab_reap(pool));
 }
 
 static void map_close(void) {
@@ -50,6 +63,17 @@ const KeyStore keys_map = {
         .open = map_open,
         .close = map_close,
         .put = map_put,
+        .get = map_get,
+        .index_bytes = map_index_bytes,
+};
+
+const KeyStore keys_map_huge = {
+        .name = "tslab-huge",
+        .n_max = 10000000,
+        .open = map_open_huge,
+        .close = map_close,
+        .put = map_put,
+        .filled = map_make_huge,
         .get = map_get,
         .index_bytes = map_index_bytes,
 };
