@@ -163,7 +163,7 @@ static void finish_stop(Manager *manager) {
 }
 
 /* Programs are served while the maps are written. A second signal does not wait for that. */
-static void stop(Manager *manager) {
+static void manager_stop(Manager *manager) {
         (void) notify_send("STOPPING=1");
         if (!manager->serves || !keep_dump(&manager->keep))
                 finish_stop(manager);
@@ -181,7 +181,7 @@ static void stop_if_idle(Manager *manager) {
                    "pool %s stops: nobody was connected for %u s", manager->pool.options->pool,
                    (unsigned) manager->pool.options->exit_idle);
         manager->used_usec = now; /* once */
-        stop(manager);
+        manager_stop(manager);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -235,7 +235,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                              "restart, the next daemon begins with a new pool, and they have to open it "
                              "again; without systemd, --adopt takes the memory from one of them"
                            : "");
-        stop(manager);
+        manager_stop(manager);
         return 0;
 }
 

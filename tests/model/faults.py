@@ -1769,10 +1769,10 @@ FAULTS = [
     ('near: the second of two that begin is told to try again', 'meson:crash-near/test_two_begin', 'libclient/near.c',
      'return r == -EAGAIN ? -EBUSY : r;', 'return r;'),
     ('near: the clocks of covers are read last', 'meson:crash-near/test_giver_dies_or_stands_still', 'libclient/near.c',
-     '''        ShmCoverTime time = now_coarse();
+     '''        ShmCoverTime time = shm_cover_now();
         uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
 ''', '''        uint64_t now_usec = shm_clock_read(CLOCK_BOOTTIME) / 1000, left_ms;
-        ShmCoverTime time = now_coarse();
+        ShmCoverTime time = shm_cover_now();
 '''),
     ('near: a fill in an era that is over', 'meson:crash-near/test_cover_ends_as_a_process_fills', 'libclient/near.c',
      'return r == -ESTALE || r', 'return r'),
