@@ -409,6 +409,30 @@ _public_ int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_
         return r;
 }
 
+_public_ ssize_t tslab_map_get_touch(struct tslab_map *map, const void *key, size_t key_size, uint64_t ttl_ms,
+                                     void *buffer, size_t buffer_size, struct tslab_map_info *ret_info) {
+        ThreadState *thread;
+        ShmMapView view;
+        ShmMapKey k;
+        ssize_t n;
+        int r;
+
+        if (!is_info(ret_info) || accepted_flags(ret_info) != 0 || !shm_map_ttl_is_sound(ttl_ms))
+                return -EINVAL;
+        r = map_begin_change(map, &k, key, key_size, -ENOENT, &thread);
+        if (r)
+                return r;
+        n = shm_map_get_touch(&thread->actor, &map->trie, &k, ttl_ms, buffer, buffer_size, &view);
+        if (n >= 0)
+                shm_tally_hit(&thread->actor, &map->trie);
+        else if (n == -ENOENT)
+                shm_tally_miss(&thread->actor, &map->trie);
+        map_end_change(map, thread);
+        if (n >= 0 || n == -EMSGSIZE)
+                tell_entry(map, &view, 0, ret_info);
+        return n;
+}
+
 _public_ int tslab_map_tag(struct tslab_map *map, const void *tag, size_t tag_size, uint32_t epoch,
                            tslab_handle *ret_tag) {
         HostRetry retry = {};

@@ -526,6 +526,22 @@ class map {
                 return make_entry(std::move(value), info);
         }
 
+        /* As tslab_map_get_touch(): the value, with the new lifetime; nothing if the key is absent. */
+        std::optional<map_entry> get_touch(std::string_view key, span ttl) {
+                tslab_map_info info = new_info(false);
+                std::string value(256, 0);
+                ssize_t n;
+
+                while ((n = tslab_map_get_touch(raw_, key.data(), key.size(), ttl_of(ttl), value.data(),
+                                                value.size(), &info)) == -EMSGSIZE)
+                        value.resize(info.value_size);
+                if (n == -ENOENT)
+                        return std::nullopt;
+                checked(n, "tslab_map_get_touch");
+                value.resize(static_cast<size_t>(n));
+                return make_entry(std::move(value), info);
+        }
+
         /*
          * Returns bytes of the value that has this version, from `offset` on, at most `size`; nothing if the value was
          * replaced or deleted meanwhile.

@@ -461,6 +461,20 @@ ssize_t tslab_map_put_many(struct tslab_map *map, struct tslab_map_item *items, 
 int tslab_map_touch(struct tslab_map *map, const void *key, size_t key_size, uint64_t ttl_ms);
 
 /*
+ * Touches an entry as tslab_map_touch() does, and copies its value out as tslab_map_get_with() does: in one step, so
+ * the value is that of the entry which has the new lifetime. A session whose lifetime begins anew with each request
+ * takes one look-up then. If the buffer is too small, the entry keeps its lifetime. It counts as a get.
+ *
+ * -ENOENT      no such key; stale values are not touched
+ * -EMSGSIZE    the buffer is too small
+ * -EINVAL      as tslab_map_touch(); ret_info->size is out of range, or ret_info->accept is not 0
+ * -EUCLEAN     as tslab_map_get()
+ * -EROFS, -EIDRM and the attach errors
+ */
+ssize_t tslab_map_get_touch(struct tslab_map *map, const void *key, size_t key_size, uint64_t ttl_ms,
+                            void *buffer, size_t buffer_size, struct tslab_map_info *ret_info);
+
+/*
  * Adds to a counter, in place: an entry whose value is an int64_t in the machine's byte order, as tslab_map_get()
  * copies it. If the key is absent, the call puts a counter there, in the current epoch, as if it had been `initial`. If
  * a process is killed in this call, the add was done or not. *ret_value (may be NULL) is the sum.

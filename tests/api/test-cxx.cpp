@@ -318,6 +318,8 @@ void test_map() {
         CHECK(map.replace("a", version, "three", 60s) && !map.replace("a", version, "four"));
         CHECK(map.find("a")->left > 50s && map.find("a")->left <= 60s);
         CHECK(map.touch("a", tslab_cxx::map::no_end) && !map.find("a")->left && !map.touch("b", 1s));
+        CHECK(map.get_touch("a", 60s)->value == "three" && map.find("a")->left <= 60s &&
+              !map.get_touch("b", 1s));
         CHECK(!map.erase("a", version) && map.erase("a", map.find("a")->version) && !map.erase("a"));
         CHECK(map.add("n", 5) == 5 && map.add("n") == 6 && map.find("n")->is_counter);
         map.set_counter("n", 40);

@@ -310,6 +310,55 @@ static void test_map_put_with_options(void **state) {
         tslab_map_close(map);
 }
 
+/* A touch that tells the value, as a web session needs it. */
+static void test_map_get_touch(void **state) {
+        struct tslab_map_statistics s = { .size = sizeof(s) };
+        struct tslab_map_info info = { .size = sizeof(info) };
+        static char large[70000];
+        struct tslab_map *map;
+        char value[8];
+        int64_t count;
+        uint64_t left;
+
+        assert_int_equal(tslab_map_open(&map, *state, "m", NULL), 0);
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, 1000, value, sizeof(value), NULL), -ENOENT);
+        assert_int_equal(put_ttl(map, "a", 1000000), 0);
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, 5000000, value, 4, &info), -EMSGSIZE);
+        assert_int_equal(info.value_size, 5);
+        assert_int_equal(get_left(map, "a", &left), 5);
+        assert_in_range(left, 500000, 1000000);
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, 5000000, value, 5, &info), 5);
+        assert_memory_equal(value, "value", 5);
+        assert_in_range(info.ttl_left_ms, 4000000, 5000000);
+        assert_int_equal(info.value_size, 5);
+        assert_int_equal(get_left(map, "a", &left), 5);
+        assert_in_range(left, 4000000, 5000000);
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, TSLAB_MAP_TTL_NONE, value, 8, &info), 5);
+        assert_true(info.ttl_left_ms == UINT64_MAX);
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, TSLAB_MAP_TTL_DEFAULT, value, 8, NULL), 5);
+
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, TSLAB_MAP_TTL_MAX + 1, value, 8, NULL), -EINVAL);
+        info.accept = TSLAB_MAP_STALE;
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, 1000, value, 8, &info), -EINVAL);
+        info = (struct tslab_map_info){ .size = 1 };
+        assert_int_equal(tslab_map_get_touch(map, "a", 1, 1000, value, 8, &info), -EINVAL);
+        assert_int_equal(tslab_map_get_touch(map, large, sizeof(large), 1, value, 8, NULL), -ENOENT);
+
+        assert_int_equal(tslab_map_add(map, "c", 1, 7, 0, 0, NULL), 0);
+        assert_int_equal(tslab_map_get_touch(map, "c", 1, 1000000, &count, sizeof(count), NULL), 8);
+        assert_int_equal(count, 7);
+        assert_int_equal(tslab_map_limit(map, "l", 1, 1, 10, 1, NULL), 0);
+        assert_int_equal(tslab_map_get_touch(map, "l", 1, 1000, value, 8, NULL), -EINVAL);
+        assert_int_equal(tslab_map_put(map, "large", 5, large, sizeof(large), TSLAB_EPOCH_CURRENT), 0);
+        memset(large, 1, sizeof(large));
+        assert_int_equal(tslab_map_get_touch(map, "large", 5, 1000000, large, sizeof(large), NULL),
+                         sizeof(large));
+        assert_int_equal(large[0] | large[sizeof(large) - 1], 0);
+        assert_int_equal(tslab_map_statistics(map, &s), 0);
+        assert_int_equal(s.misses, 1);
+        tslab_map_close(map);
+}
+
 static void test_map_add(void **state) {
         struct tslab_map_info info = { .size = sizeof(info) };
         static char large[70000];
@@ -719,6 +768,7 @@ int main(void) {
                                                 map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_put_with_options, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_tags, map_pool_setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_get_touch, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_with, map_pool_setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_add_again, map_pool_setup, map_pool_teardown),

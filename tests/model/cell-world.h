@@ -89,6 +89,17 @@ static inline void touch(unsigned actor, unsigned k, uint64_t ttl_ms) {
         world.results[actor] = shm_map_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms);
 }
 
+/* The result is the value, or an error. */
+static inline void get_touch(unsigned actor, unsigned k, uint64_t ttl_ms) {
+        ShmMapKey key = map_key(k);
+        ShmMapView view;
+        char value = 0;
+        ssize_t n;
+
+        n = shm_map_get_touch(world_actor(actor), &map_tries[actor], &key, ttl_ms, &value, 1, &view);
+        world.results[actor] = n < 0 ? (int) n : value;
+}
+
 /* An entry that a pass finds by the name of the map. */
 static inline void init_entry(void) {
         init_named();

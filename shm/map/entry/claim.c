@@ -252,7 +252,7 @@ int shm_map_look_stale(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *re
         int r = find_stale(trie, key, ret_view);
 
         if (r == 0)
-                shm_evict_visit(trie, ret_view->handle);
+                shm_evict_visit_entry(trie, ret_view);
         return r;
 }
 
@@ -268,7 +268,7 @@ ssize_t shm_map_get_stale(const ShmTrie *trie, const ShmMapKey *key, void *buffe
                         return -EMSGSIZE;
                 r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
                 if (shm_map_view_live(trie->arena, view)) {
-                        shm_evict_visit(trie, view->handle);
+                        shm_evict_visit_entry(trie, view);
                         return r ?: (ssize_t) view->head.value_size;
                 }
         }

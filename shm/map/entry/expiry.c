@@ -33,29 +33,50 @@
 #define KEPT_MS_MAX                                                                                          \
         (UINT64_C(1) << 43) /* 278 years: buckets take up to 2^62 ns to fill; later ends are damage */
 
-/* *ret_leaf: the leaf that has the new end. SHM_TRIE_E_CHANGED: try again. */
-static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, uint64_t *ret_leaf) {
-        ShmTrieCursor c;
-        ShmMapView view;
+/* Where a touch copies the value to, if that is wanted. */
+typedef struct TouchCopy {
+        void *buffer;
+        size_t size;
+} TouchCopy;
+
+/* 0: the copy, if there is one, is the value of the leaf. */
+static int touch_copy(const ShmTrie *trie, const ShmMapView *view, const TouchCopy *copy) {
         int r;
 
-        r = shm_map_find(trie, key, &c, &view);
-        if (r)
-                return r < 0 ? r : -ENOENT;
-        if (view.is_over)
-                return shm_map_settle_end(&view) ? -ENOENT : SHM_TRIE_E_CHANGED;
-        if (view.head.flags & SHM_LEAF_BUCKET) /* without its leaf it would be full */
-                return -EINVAL;
-        if (shm_map_view_has_tags(&view)) {
-                end = end ?: SHM_MAP_FOREVER;
-                shm_map_hold_tags(trie, view.tags, shm_leaf_n_tags(view.head.flags), end);
-        }
-        *ret_leaf = view.handle;
-        return shm_map_set_end(&view, end) ? 0 : SHM_TRIE_E_CHANGED;
+        if (!copy)
+                return 0;
+        if (view->head.value_size > copy->size)
+                return -EMSGSIZE;
+        r = shm_map_copy(trie, view, 0, copy->buffer, view->head.value_size);
+        return shm_map_view_live(trie->arena, view) ? r : SHM_TRIE_E_CHANGED;
 }
 
-int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms) {
-        uint64_t end, leaf = 0;
+/* Gives the leaf of the view its new end. SHM_TRIE_E_CHANGED: try again. */
+static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, const TouchCopy *copy,
+                      ShmMapView *view) {
+        ShmTrieCursor c;
+        int r;
+
+        r = shm_map_find(trie, key, &c, view);
+        if (r)
+                return r < 0 ? r : -ENOENT;
+        if (view->is_over)
+                return shm_map_settle_end(view) ? -ENOENT : SHM_TRIE_E_CHANGED;
+        if (view->head.flags & SHM_LEAF_BUCKET) /* without its leaf it would be full */
+                return -EINVAL;
+        r = touch_copy(trie, view, copy);
+        if (r)
+                return r;
+        if (shm_map_view_has_tags(view)) {
+                end = end ?: SHM_MAP_FOREVER;
+                shm_map_hold_tags(trie, view->tags, shm_leaf_n_tags(view->head.flags), end);
+        }
+        return shm_map_set_end(view, end) ? 0 : SHM_TRIE_E_CHANGED;
+}
+
+static int touch_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms,
+                       const TouchCopy *copy, ShmMapView *view) {
+        uint64_t end;
         int r;
 
         if (trie->arena->read_only)
@@ -63,14 +84,29 @@ int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, ui
         end = shm_map_end(trie, ttl_ms);
         shm_tally_begin(actor, trie);
         do {
-                r = touch_once(trie, key, end, &leaf);
+                r = touch_once(trie, key, end, copy, view);
         } while (r == SHM_TRIE_E_CHANGED);
         if (r == 0) {
-                shm_evict_visit(trie, leaf);
-                shm_expiry_note(trie->arena, leaf, end);
+                view->expires = end;
+                shm_evict_visit_entry(trie, view);
+                shm_expiry_note(trie->arena, view->handle, end);
         }
         shm_tally_end(actor, trie);
         return r;
+}
+
+int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms) {
+        ShmMapView view;
+
+        return touch_entry(actor, trie, key, ttl_ms, NULL, &view);
+}
+
+ssize_t shm_map_get_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms,
+                          void *buffer, size_t size, ShmMapView *ret_view) {
+        const TouchCopy copy = { buffer, size };
+        int r = touch_entry(actor, trie, key, ttl_ms, &copy, ret_view);
+
+        return r ?: (ssize_t) ret_view->head.value_size;
 }
 
 static bool is_squeeze_wanted(const ShmExpiry *expiry) {

@@ -11,6 +11,13 @@
 int shm_map_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms);
 
 /*
+ * As shm_map_touch(), and copies out the value of that entry. -EMSGSIZE: nothing was done; ret_view has the size.
+ * -EUCLEAN. Do not use the bytes of ret_view.
+ */
+ssize_t shm_map_get_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms,
+                          void *buffer, size_t size, ShmMapView *ret_view);
+
+/*
  * Whether a step is due. It looks at the clock only if any entry expires. There is some time between two passes, unless
  * `at_once` says that memory is short.
  */

@@ -188,7 +188,7 @@ int shm_map_look(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view
         r = shm_map_find(trie, key, &c, ret_view);
         if (r || ret_view->is_over)
                 return r < 0 ? r : -ENOENT;
-        shm_evict_visit(trie, ret_view->handle);
+        shm_evict_visit_entry(trie, ret_view);
         return 0;
 }
 
@@ -207,12 +207,6 @@ ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *
         return trie_is_removed(trie) ? -EIDRM : r ?: (ssize_t) rest;
 }
 
-/* An entry was used, and so its tags were. */
-__attribute__((noinline)) static void visit_tags(const ShmTrie *trie, const ShmMapView *view) {
-        for (uint32_t i = 0; i < shm_leaf_n_tags(view->head.flags); i++)
-                shm_evict_visit(trie, view->tags[i]);
-}
-
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view) {
         ShmMapView unwanted, *view = ret_view ?: &unwanted;
@@ -229,9 +223,7 @@ ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, siz
                         return -EMSGSIZE;
                 r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
                 if (shm_map_view_live(trie->arena, view)) {
-                        shm_evict_visit(trie, view->handle);
-                        if (__builtin_expect(shm_map_view_has_tags(view), 0))
-                                visit_tags(trie, view);
+                        shm_evict_visit_entry(trie, view);
                         return r ?: (ssize_t) view->head.value_size;
                 }
         }

@@ -84,6 +84,12 @@ void shm_evict_set_visited(const ShmTrie *trie, uint64_t leaf) {
                 (void) shm_or_sc(&trie->arena->lines[slot_id_slab(id)].visited, slot_id_mask(id));
 }
 
+__attribute__((noinline)) void shm_evict_visit_tags(const ShmTrie *trie, const ShmMapView *view) {
+        for (uint32_t i = 0; i < shm_leaf_n_tags(view->head.flags); i++)
+                if (shm_handle_plausible(trie->arena, view->tags[i]))
+                        shm_evict_visit(trie, view->tags[i]);
+}
+
 static bool evict_is_on(const ShmEvict *evict) {
         return evict->options.evict != SHM_MAP_EVICT_NEVER;
 }

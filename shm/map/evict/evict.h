@@ -35,6 +35,15 @@ static inline void shm_evict_visit(const ShmTrie *trie, uint64_t leaf) {
                 shm_evict_set_visited(trie, leaf);
 }
 
+void shm_evict_visit_tags(const ShmTrie *trie, const ShmMapView *view);
+
+/* An entry was used, and so its tags were: without them it would be absent. */
+static inline void shm_evict_visit_entry(const ShmTrie *trie, const ShmMapView *view) {
+        shm_evict_visit(trie, view->handle);
+        if (__builtin_expect(shm_map_view_has_tags(view), 0))
+                shm_evict_visit_tags(trie, view);
+}
+
 /* Says whether puts into other maps may evict this map's entries. A hint: its options decide. */
 void shm_evict_offer(const ShmTrie *trie, bool evicts);
 

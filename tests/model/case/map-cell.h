@@ -24,6 +24,10 @@ static void t0_touch(void) {
         touch(0, 0, 2 * END);
 }
 
+static void t0_get_touch(void) {
+        get_touch(0, 0, 2 * END);
+}
+
 static void t0_add(void) {
         world.results[0] = add_to(0, 0, 1);
 }
@@ -70,6 +74,15 @@ static void post_touch_reuse(unsigned dead) {
         if (!(dead & 1) && world.results[0] != 0 && world.results[0] != -ENOENT)
                 model_fail("touch: %d", world.results[0]);
         map_check(2, 2);
+}
+
+static void post_get_touch_reuse(unsigned dead) {
+        int value = world.results[0];
+
+        if (!(dead & 1) && value != 'o' && value != -ENOENT)
+                model_fail("touched %d", value);
+        world.results[0] = value == 'o' ? 0 : value;
+        post_touch_reuse(dead);
 }
 
 static void post_add_reuse(unsigned dead) {
@@ -398,6 +411,25 @@ static void t1_put_n(void) {
         world.results[1] = put_ttl(1, 0, 'n', SHM_MAP_PUT, 0);
 }
 
+/* The value is that of the entry which has the new end. */
+static void post_get_touch_put(unsigned dead) {
+        int value = world.results[0];
+        uint64_t end = view_of(0).expires;
+
+        map_repair(dead);
+        if (dead == 0 && !(value == 'o' && end == 0) && !(value == 'n' && end == 2 * END))
+                model_fail("touched %d, the end is %lu", value, (unsigned long) end);
+        if (!(dead & 2) && map_get(0) != 'n')
+                model_fail("value %d", map_get(0));
+}
+
+/* The later touch finds no entry, or one that the earlier touch gave more time: its value can be had. */
+static void t1_get_touch_after(void) {
+        set_clock(END);
+        get_touch(1, 0, 2 * END);
+        world.results[1] = world.results[1] == 'o' ? 0 : world.results[1];
+}
+
 /* A value that does not change in place. */
 static void post_take_put(unsigned dead) {
         int taken = world.results[0];
@@ -546,6 +578,12 @@ static const ModelCase model_cases[] = {
         { .name = "touch-take", .pre = pre_end, .actors = { t0_touch, t1_take_after },
           .post = post_touch_take, .deaths = 1, .preemptions = 3, .full_preemptions = 5, .weak = true },
         { .name = "touch-touch", .pre = pre_end, .actors = { t0_touch, t1_touch_after },
+          .post = post_touch_touch, .deaths = 1, .preemptions = 3, .full_preemptions = 5, .weak = true },
+        { .name = "get-touch-reuse", .pre = pre_reuse, .actors = { t0_get_touch, t1_delete_then_put_b },
+          .post = post_get_touch_reuse, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
+        { .name = "get-touch-put", .pre = pre_end, .actors = { t0_get_touch, t1_put_n },
+          .post = post_get_touch_put, .deaths = 1, .preemptions = 3, .full_preemptions = 5, .weak = true },
+        { .name = "touch-get-touch", .pre = pre_end, .actors = { t0_touch, t1_get_touch_after },
           .post = post_touch_touch, .deaths = 1, .preemptions = 3, .full_preemptions = 5, .weak = true },
         { .name = "touch-add-at", .pre = pre_end_counter_at, .actors = { t0_touch, t1_add_at_after },
           .post = post_touch_add_at, .deaths = 1, .preemptions = 3, .full_preemptions = 5, .weak = true },

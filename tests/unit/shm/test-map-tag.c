@@ -282,6 +282,63 @@ static void test_tag_ends(void **state) {
         assert_false(has(f, "b"));
 }
 
+typedef ssize_t Use(Fixture *f, const ShmMapKey *key);
+
+static ssize_t use_look(Fixture *f, const ShmMapKey *key) {
+        ShmMapView view;
+
+        return shm_map_look(&f->trie, key, &view);
+}
+
+static ssize_t use_look_stale(Fixture *f, const ShmMapKey *key) {
+        ShmMapView view;
+
+        return shm_map_look_stale(&f->trie, key, &view);
+}
+
+static ssize_t use_get(Fixture *f, const ShmMapKey *key) {
+        char value[5];
+
+        return shm_map_get(&f->trie, key, value, sizeof(value), NULL);
+}
+
+static ssize_t use_get_stale(Fixture *f, const ShmMapKey *key) {
+        char value[5];
+        ShmMapView view;
+
+        return shm_map_get_stale(&f->trie, key, value, sizeof(value), &view);
+}
+
+static ssize_t use_touch(Fixture *f, const ShmMapKey *key) {
+        return shm_map_touch(&f->actor, &f->trie, key, HOUR_MS);
+}
+
+static ssize_t use_get_touch(Fixture *f, const ShmMapKey *key) {
+        char value[5];
+        ShmMapView view;
+
+        return shm_map_get_touch(&f->actor, &f->trie, key, HOUR_MS, value, sizeof(value), &view);
+}
+
+/* An entry that is used keeps its tags from being evicted: without them it would be absent. */
+static void test_use_keeps_tags(void **state) {
+        static Use *const uses[] = {
+                use_look, use_look_stale, use_get, use_get_stale, use_touch, use_get_touch,
+        };
+        Fixture *f = *state;
+        ShmMapKey key = key_of(f, "a");
+        uint64_t tag = tag_of(f, "t");
+        SlotId id = shm_handle_slot(tag);
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        put(f, "a", HOUR_MS, tag);
+        for (uint32_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+                f->arena.lines[slot_id_slab(id)].visited = 0;
+                assert_true(uses[i](f, &key) >= 0);
+                assert_true(f->arena.lines[slot_id_slab(id)].visited & slot_id_mask(id));
+        }
+}
+
 /* An expired value can be had as a stale one until its tag goes; so can the copy of a claim. */
 static void test_stale(void **state) {
         Fixture *f = *state;
@@ -323,6 +380,7 @@ int main(void) {
                 ON_MAP(test_pass),
                 ON_MAP(test_sweep),
                 ON_MAP(test_tag_ends),
+                ON_MAP(test_use_keeps_tags),
                 ON_MAP(test_stale),
         };
 

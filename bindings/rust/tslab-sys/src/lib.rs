@@ -429,6 +429,15 @@ extern "C" {
         options: *const tslab_map_put_options,
     ) -> isize;
     pub fn tslab_map_touch(map: *mut tslab_map, key: *const c_void, key_size: usize, ttl_ms: u64) -> c_int;
+    pub fn tslab_map_get_touch(
+        map: *mut tslab_map,
+        key: *const c_void,
+        key_size: usize,
+        ttl_ms: u64,
+        buffer: *mut c_void,
+        buffer_size: usize,
+        ret_info: *mut tslab_map_info,
+    ) -> isize;
     pub fn tslab_map_add(
         map: *mut tslab_map,
         key: *const c_void,
