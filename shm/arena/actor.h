@@ -84,6 +84,13 @@ typedef struct ShmVainSearch {
         uint64_t until_ms;
 } ShmVainSearch;
 
+/* A value that had no room in the pool, not even without the entries that may go: see shm/map/evict/evict.c. */
+typedef struct ShmUnfit {
+        uint64_t cost;
+        uint64_t n_free; /* slabs that were free then */
+        uint64_t until_ms;
+} ShmUnfit;
+
 typedef struct ShmActor {
         /* The fast path uses these members, in this order. */
         ShmRecord *record;
@@ -110,7 +117,9 @@ typedef struct ShmActor {
         uint32_t recent[SHM_RECENT_MAX]; /* slabs that it made FREE; others may have taken them since */
         ShmShortage shortage; /* when its last commit failed */
         ShmVainSearch vain;
-        uint64_t searched_msec; /* when it last searched the slab words themselves */
+        ShmUnfit unfit;
+        uint64_t searched_msec; /* when it last searched the slab words themselves, */
+        uint32_t searched; /* and the slab that comes next */
         uint64_t seen; /* the record's attention when the copies were made */
         bool keeps_path; /* its owner calls shm_trie_settle() before it gives the record back */
         ShmKeptPath kept;

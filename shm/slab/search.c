@@ -8,7 +8,7 @@
  *   1. A set's bit is a hint, and so is a slab that the thread emptied before: a slot is the caller's once the
  *      compare-and-set of its slab's word has claimed it.
  *   2. A stale bit is removed while the actor's intent names the slab (invariant 2 of shm/slab/set.c).
- *   3. Before -ENOMEM the slab words themselves are searched, at most once in 100 ms.
+ *   3. Before -ENOMEM the next slab words themselves are searched, at most once in 100 ms.
  *
  * Who may do what: any thread with its own actor, inside an operation.
  *
@@ -29,6 +29,7 @@
  * yet.
  */
 #define SKIPS_MAX 64
+#define WORDS_MAX 1024U /* words that one search looks at before -ENOMEM: they take some 10 us */
 
 /*
  * Each thread searches a set from a home of its own, far from the homes of others (by the golden ratio), so that
@@ -118,7 +119,8 @@ static bool search_free(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
 
 /*
  * Searches the words themselves before -ENOMEM: a thread that died may not have set the hint of a slab with free
- * slots. At most once in 100 ms, since otherwise each allocation in a full arena would read all words.
+ * slots. At most once in 100 ms, since otherwise each allocation in a full arena would read words; and a part of them
+ * at a time, as all of 1 GiB take two milliseconds.
  */
 static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         ShmArena *arena = actor->arena;
@@ -132,9 +134,11 @@ static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
                 return false;
         actor->searched_msec = msec;
 
-        for (uint32_t slab = 0; slab < n; slab++) {
+        for (uint32_t i = 0; i < n && i < WORDS_MAX; i++) {
+                uint32_t slab = actor->searched < n ? actor->searched : 0;
                 SlabState state = slab_word_state(shm_slab_word(arena, slab));
 
+                actor->searched = slab + 1;
                 if ((state == SLAB_FREE || state == SLAB_PARTIAL) && search_claim(actor, want, slab, ret))
                         return true;
         }

@@ -36,24 +36,6 @@ bool shm_evict_open(ShmArena *arena, uint32_t i, ShmTrie *ret) {
         return shm_map_open_root(arena, i, ret) && shm_map_options_evict(ret) != SHM_MAP_EVICT_NEVER;
 }
 
-/* Maps that the roots no longer name count as empty: a look at their states would give these pages. */
-static uint32_t largest_of(const ShmTrie *trie, const ShmMapSet *maps, uint64_t *ret_bytes) {
-        uint32_t own = trie->map - 1, largest = shm_map_set_next(maps, 0);
-        uint64_t most = 0;
-
-        for (uint32_t i = largest; i < SHM_ROOTS_MAX; i = shm_map_set_next(maps, i + 1)) {
-                uint64_t bytes = shm_root_of(trie->arena, i) != 0 ? shm_map_bytes_of(trie->arena, i) : 0;
-
-                bytes -= i == own ? 0 : bytes / MARGIN_SHARE;
-                if (bytes > most || (bytes == most && i == own)) {
-                        largest = i;
-                        most = bytes;
-                }
-        }
-        *ret_bytes = most;
-        return largest;
-}
-
 /*
  * A map without entries is not searched: it may have had entries in all slabs, and there may be 254 such maps. Tallies
  * are summed up only where they can hide as many bytes as the map seems to have.
@@ -67,19 +49,53 @@ static bool has_entries(const ShmArena *arena, uint32_t i) {
         return totals.entries != 0 || totals.bytes != 0 || shm_map_is_miscounted(arena, i);
 }
 
-const ShmTrie *shm_evict_from(const ShmTrie *trie, ShmMapSet *maps, ShmTrie *space) {
-        uint64_t bytes;
+/* Maps that the roots no longer name count as empty: a look at their states would give these pages. */
+static uint64_t bytes_for(const ShmTrie *trie, uint32_t i) {
+        uint64_t bytes = shm_root_of(trie->arena, i) != 0 ? shm_map_bytes_of(trie->arena, i) : 0;
 
-        for (uint32_t i = largest_of(trie, maps, &bytes); i < SHM_ROOTS_MAX;) {
-                ShmMapSet one = shm_map_set_of(i);
+        return bytes - (i == trie->map - 1 ? 0 : bytes / MARGIN_SHARE);
+}
 
-                *maps = shm_map_set_less(maps, &one);
-                if (shm_evict_open(trie->arena, i, space) && has_entries(trie->arena, i))
-                        return i == trie->map - 1 ? trie : space;
-                /* Where the largest one seems empty, all do: without this a put would look at 255 maps 255 times. */
-                i = bytes != 0 ? largest_of(trie, maps, &bytes) : shm_map_set_next(maps, i);
+static bool may_give(const ShmTrie *trie, uint32_t i, ShmTrie *ret) {
+        return shm_evict_open(trie->arena, i, ret) && has_entries(trie->arena, i);
+}
+
+/* The largest of the maps; SHM_ROOTS_MAX: there is none. With `gone`, those that have no entries go there. */
+static uint32_t largest_of(const ShmTrie *trie, const ShmMapSet *maps, ShmMapSet *gone, ShmTrie *ret) {
+        uint32_t own = trie->map - 1, largest = SHM_ROOTS_MAX;
+        uint64_t most = 0;
+        ShmTrie map = *trie;
+
+        for (uint32_t i = 0; (i = shm_map_set_next(maps, i)) < SHM_ROOTS_MAX; i++) {
+                uint64_t bytes = bytes_for(trie, i);
+
+                if (largest < SHM_ROOTS_MAX && (bytes < most || (bytes == most && i != own)))
+                        continue;
+                if (gone && !may_give(trie, i, &map)) {
+                        shm_map_set_add(gone, i);
+                        continue;
+                }
+                largest = i;
+                most = bytes;
+                *ret = map;
         }
-        return NULL;
+        return largest;
+}
+
+/*
+ * Mostly the largest map has entries. Else each map that has none is taken out of the set when it is met: so all the
+ * calls of a put that searches map after map look at it once.
+ */
+const ShmTrie *shm_evict_from(const ShmTrie *trie, ShmMapSet *maps, ShmTrie *space) {
+        ShmMapSet gone = {};
+        uint32_t i = largest_of(trie, maps, NULL, space);
+
+        if (i < SHM_ROOTS_MAX && !may_give(trie, i, space))
+                i = largest_of(trie, maps, &gone, space);
+        if (i < SHM_ROOTS_MAX)
+                shm_map_set_add(&gone, i);
+        *maps = shm_map_set_less(maps, &gone);
+        return i == SHM_ROOTS_MAX ? NULL : i == trie->map - 1 ? trie : space;
 }
 
 uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps) {
@@ -155,13 +171,17 @@ static uint64_t offered_bytes(const ShmTrie *trie) {
         return bytes;
 }
 
-/* Walks over all slabs only if the value is larger than all entries. Slabs of entries may have free slots, too. */
+bool shm_evict_is_offered(const ShmTrie *trie, uint64_t cost) {
+        return cost <= (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE && cost <= offered_bytes(trie);
+}
+
+/* Slabs of entries may have free slots, too. */
 bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost) {
         uint64_t size = (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE, taken, evictable;
 
         if (cost > size)
                 return false;
-        if (cost <= offered_bytes(trie) || !evictable_bytes(trie->arena, &evictable))
+        if (!evictable_bytes(trie->arena, &evictable))
                 return true;
         evictable += cached_bytes(trie->arena);
         taken = taken_bytes(trie);

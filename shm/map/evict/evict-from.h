@@ -41,8 +41,10 @@ const ShmTrie *shm_evict_from(const ShmTrie *trie, ShmMapSet *maps, ShmTrie *spa
 /* All maps that evict, and a mix of their counts: it is another one after entries of theirs came or went. */
 uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps);
 
+/* Whether the entries of maps that evict take as much memory as a chained value of this cost. */
+bool shm_evict_is_offered(const ShmTrie *trie, uint64_t cost);
 /*
- * Whether a chained value of this cost would have room if all maps that evict had no entries. If not, nothing is to be
- * evicted for it. True if this is not known.
+ * Whether a larger one would have room if all these maps had no entries. If not, nothing is to be evicted for it. True
+ * if this is not known. Walks over all slabs.
  */
 bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost);

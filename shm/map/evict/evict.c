@@ -68,7 +68,7 @@
 #define TRIES_MAX 32 /* for one put: other threads may take the memory that it freed */
 #define FULL_MS 100 /* for so long after an eviction for memory, the pool counts as full */
 #define VAIN_MS 100 /* for so long after a search in vain, and for so many times as long as it took, */
-#define VAIN_SHARE 64 /* no search of all maps is made while their counts stay */
+#define VAIN_SHARE 64 /* no search of all maps, or walk over all slabs, is made while counts stay */
 #define CLASS_TRIES 2 /* to free slots of the class: if they fail, other threads take the freed slots */
 /*
  * The try at which the put's own map gives slots. The tries before it emptied slabs of other maps. That did not help if
@@ -168,6 +168,36 @@ typedef struct Search {
         uint64_t looks; /* slabs of the put's class that a search for one entry looks at */
         bool emptied; /* whole slabs were emptied, so the pool has free memory again */
 } Search;
+
+static uint64_t monotonic_ms(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
+
+/*
+ * Whether a chained value would have room without all entries that may go. If a walk over all slabs has just found none
+ * for one that is no larger, there is none now: puts into a full pool fail at once.
+ */
+static bool may_fit(ShmActor *actor, const ShmTrie *trie, uint64_t cost) {
+        uint64_t n_free = shm_hint_load(&trie->arena->header->n_free.value), begun;
+        ShmUnfit *unfit = &actor->unfit;
+
+        if (shm_evict_is_offered(trie, cost))
+                return true;
+        begun = monotonic_ms();
+        if (unfit->until_ms > begun && cost >= unfit->cost && n_free == unfit->n_free)
+                return false;
+        if (shm_evict_may_fit(trie, cost))
+                return true;
+        *unfit = (ShmUnfit){
+                .cost = cost,
+                .n_free = n_free,
+                .until_ms = begun + VAIN_MS + (monotonic_ms() - begun) * VAIN_SHARE,
+        };
+        return false;
+}
 
 /* From now on entries of this map are evicted, and counted for it. */
 static void turn_to(Search *s, const ShmTrie *from) {
@@ -297,13 +327,6 @@ static uint64_t evict_in_maps(Search *s, const ShmTrie *trie, ShmMapSet maps, ui
         return cost;
 }
 
-static uint64_t monotonic_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-        return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
 /*
  * While other threads evict, a search may miss entries: so before a call fails, the maps without a bit are searched,
  * too. If such a search was in vain, it is not made again while the counts of all maps stay, unless it is long ago: so
@@ -350,7 +373,7 @@ bool shm_evict_for_memory(ShmActor *actor, const ShmTrie *trie, const ShmEvict *
 
         own.map = evict_is_on(evict) ? trie->map : 0;
         if (n_tries >= TRIES_MAX || !can_delete(actor) ||
-            (evict->chained && !shm_evict_may_fit(&own, evict->cost)) ||
+            (evict->chained && !may_fit(actor, &own, evict->cost)) ||
             (own.map != 0 && !key_of(trie, evict, &s.key)))
                 return false;
         if (own.map != 0)

@@ -20,6 +20,8 @@
 #define STEPS_MAX 400U /* for a put */
 #define STEPS_LONG_MAX 700000U /* for a put that looks in vain for an entry, in a large pool */
 #define STEPS_BESIDE_MAX 3000U /* for a put that empties a slab of 32 entries, or fails */
+#define STEPS_WORDS_MAX                                                                                      \
+        1024U /* more for a search of slab words before -ENOMEM; the pool has four times as many */
 #define STEPS_MAP_MAX 100U /* more for each map of the pool */
 
 static uint64_t n_steps;
@@ -81,8 +83,11 @@ static void put_all(ShmActor *actors, const ShmTrie *trie, uint32_t from, uint32
                 put(&actors[i % 2], trie, i);
 }
 
-/* So many maps without entries, which may lose entries if they have any. */
-static void make_maps(ShmActor *actor, uint32_t epoch, uint32_t n) {
+/*
+ * So many maps without entries, which may lose entries if they have any; or with an entry each that they keep, since
+ * they do not evict any more.
+ */
+static void make_maps(ShmActor *actor, uint32_t epoch, uint32_t n, bool keep) {
         char name[SHM_ROOT_NAME_SIZE];
         uint64_t root;
         ShmTrie trie;
@@ -95,6 +100,10 @@ static void make_maps(ShmActor *actor, uint32_t epoch, uint32_t n) {
                 assert_int_equal(shm_trie_open(&trie, actor->arena, root), 0);
                 shm_map_attach(&trie);
                 TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
+                if (keep) {
+                        put(actor, &trie, i);
+                        TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_NEVER);
+                }
         }
 }
 
@@ -112,7 +121,7 @@ static void test_evict_small_map(void **state) {
         for (uint32_t i = 0; i < 2; i++)
                 assert_int_equal(shm_actor_init(&actors[i], &arena, 0, i + 1), 0);
         map_trie_create(&actors[0], &trie);
-        make_maps(&actors[0], trie.epoch, N_MAPS_EXACT - 1);
+        make_maps(&actors[0], trie.epoch, N_MAPS_EXACT - 1, false);
         TRIE_SET_OPTION(&trie, limit_bytes, N_ENTRIES * COST);
         TRIE_SET_OPTION(&trie, evict, SHM_MAP_EVICT_SIEVE);
         put_all(actors, &trie, 0, 2 * N_ENTRIES);
@@ -413,7 +422,7 @@ static void test_evict_beside_other_keys(void **state) {
 }
 
 /* Where objects have all memory, a put fails without a look at all slabs that other maps had entries in. */
-static void evict_beside_empty(uint32_t n_maps, uint32_t steps_max) {
+static void evict_beside_empty(uint32_t n_maps, bool keep, uint32_t steps_max) {
         enum { N = SMALL_ARENA_SIZE / 200 };
         ShmTrie late, first;
         ShmActor actor;
@@ -421,7 +430,7 @@ static void evict_beside_empty(uint32_t n_maps, uint32_t steps_max) {
         uint64_t handle;
 
         begin_beside(&arena, &actor, &late, &first, N);
-        make_maps(&actor, late.epoch, n_maps);
+        make_maps(&actor, late.epoch, n_maps, keep);
         for (uint32_t i = 0; i < N; i++) {
                 const ShmMapKey key = key_of(&first, &i);
 
@@ -441,13 +450,49 @@ static void evict_beside_empty(uint32_t n_maps, uint32_t steps_max) {
 }
 
 static void test_evict_beside_empty(void **state) {
-        evict_beside_empty(0, STEPS_BESIDE_MAX);
+        evict_beside_empty(0, false, STEPS_BESIDE_MAX);
         (void) state;
 }
 
 /* The steps grow with the number of maps, not with its square. */
 static void test_evict_beside_many_empty(void **state) {
-        evict_beside_empty(SHM_ROOTS_MAX - 2, STEPS_BESIDE_MAX + SHM_ROOTS_MAX * STEPS_MAP_MAX);
+        evict_beside_empty(SHM_ROOTS_MAX - 2, false, STEPS_BESIDE_MAX + SHM_ROOTS_MAX * STEPS_MAP_MAX);
+        (void) state;
+}
+
+static void test_evict_beside_many_that_keep(void **state) {
+        evict_beside_empty(SHM_ROOTS_MAX - 2, true, STEPS_BESIDE_MAX + SHM_ROOTS_MAX * STEPS_MAP_MAX);
+        (void) state;
+}
+
+/*
+ * A put that fails takes as long in a large pool as in a small one: it does not look at all slabs. The first one may,
+ * for a value in several slabs.
+ */
+static void test_evict_full_of_objects(void **state) {
+        static const uint32_t sizes[] = { 88, 20000 };
+        ShmTrie late, first;
+        ShmActor actor;
+        ShmArena arena;
+        uint64_t handle;
+
+        begin_beside(&arena, &actor, &late, &first, 0);
+        for (uint32_t size = 4096; size >= 64; size /= 2)
+                while (shm_object_alloc(&actor, size, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                        ;
+        for (uint32_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+                (void) try_put(&actor, &late, 0, sizes[k], SHM_EPOCH_CURRENT);
+                /* However long this test takes: */
+                actor.unfit.until_ms = actor.vain.until_ms = UINT64_MAX;
+                for (uint32_t i = 0; i < 10; i++) {
+                        actor.searched_msec = 0;
+                        n_steps = 0;
+                        assert_int_equal(try_put(&actor, &late, i, sizes[k], SHM_EPOCH_CURRENT), -ENOMEM);
+                        assert_in_range(n_steps, 1, STEPS_BESIDE_MAX + STEPS_WORDS_MAX);
+                }
+        }
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
         (void) state;
 }
 
@@ -598,12 +643,20 @@ static void test_sweep_beside_naming(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_evict_small_map),          cmocka_unit_test(test_evict_in_vain),
-                cmocka_unit_test(test_evict_among_claims),       cmocka_unit_test(test_evict_hands_beside),
-                cmocka_unit_test(test_take_slabs_beside),        cmocka_unit_test(test_evict_late),
-                cmocka_unit_test(test_evict_beside_other_keys),  cmocka_unit_test(test_evict_beside_empty),
-                cmocka_unit_test(test_evict_beside_many_empty),  cmocka_unit_test(test_evict_without_notes),
-                cmocka_unit_test(test_evict_with_the_kept_note), cmocka_unit_test(test_sweep_beside_naming),
+                cmocka_unit_test(test_evict_small_map),
+                cmocka_unit_test(test_evict_in_vain),
+                cmocka_unit_test(test_evict_among_claims),
+                cmocka_unit_test(test_evict_hands_beside),
+                cmocka_unit_test(test_take_slabs_beside),
+                cmocka_unit_test(test_evict_late),
+                cmocka_unit_test(test_evict_beside_other_keys),
+                cmocka_unit_test(test_evict_beside_empty),
+                cmocka_unit_test(test_evict_beside_many_empty),
+                cmocka_unit_test(test_evict_full_of_objects),
+                cmocka_unit_test(test_evict_without_notes),
+                cmocka_unit_test(test_evict_beside_many_that_keep),
+                cmocka_unit_test(test_evict_with_the_kept_note),
+                cmocka_unit_test(test_sweep_beside_naming),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1056,18 +1056,23 @@ static void test_evict_nothing_for_too_large(void **state) {
 /* Objects have too much of the pool. */
 static void test_evict_nothing_in_vain(void **state) {
         Fixture *f = *state;
-        uint64_t handle, evictions;
+        uint64_t handles[150], evictions;
 
         TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = 0; i < 150; i++)
-                assert_int_equal(shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL),
-                                 0);
+                assert_int_equal(
+                        shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handles[i], NULL), 0);
         for (uint32_t i = 0; totals(f).evictions < 100; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
         evictions = totals(f).evictions;
         assert_int_equal(put(f, 1 << 20, 500000), -ENOMEM);
         assert_int_equal(totals(f).evictions, evictions);
         assert_int_equal(put(f, 1 << 20, 150000), 0);
+        /* Slabs that came free are seen at once. */
+        assert_int_equal(put(f, 1 << 20, 500000), -ENOMEM);
+        for (uint32_t i = 0; i < 100; i++)
+                assert_int_equal(shm_object_free(&f->actor, handles[i]), 0);
+        assert_int_equal(put(f, 1 << 20, 500000), 0);
 }
 
 /* The value is larger than all entries. There is room beside them, and in what their index has. */

@@ -160,6 +160,34 @@ static void test_alloc_without_hints(void **state) {
         test_alloc(t, 768, SHM_EPOCH_CURRENT);
 }
 
+/* Such searches together look at all words of a pool in which each one looks at a part. */
+static void test_alloc_without_hints_far(void **state) {
+        enum { N_SLABS = 4096, WORDS_FAR = 2500 };
+        ShmGeometry geometry = test_geometry();
+        uint64_t handle;
+        uint32_t n = 0;
+        TestArena t;
+
+        (void) state;
+        geometry.slabs_size = N_SLABS * SHM_SLAB_SIZE;
+        test_arena_init(&t, &geometry);
+        while (shm_object_alloc(&t.actor, 768, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
+                ;
+        assert_int_equal(shm_object_free(&t.actor, shm_handle_make(t.arena.key, slot_id(WORDS_FAR, 2), 1)),
+                         0);
+        shm_actor_enter(&t.actor);
+        assert_true(shm_cache_drain(&t.actor));
+        shm_actor_leave(&t.actor);
+        memset(t.arena.sets, 0, t.arena.shape.stride * 8 * (2 + 4 + 4 * 8));
+        t.actor.searched = 0;
+        do {
+                t.actor.searched_msec = 0;
+                n++;
+        } while (n < 4 && shm_object_alloc(&t.actor, 768, SHM_EPOCH_CURRENT, NULL, &handle, NULL) != 0);
+        assert_in_range(n, 1, 3);
+        test_arena_deinit(&t);
+}
+
 static void test_pending_published(void **state) {
         TestArena *t = *state;
         const ShmPending pending = {};
@@ -243,6 +271,7 @@ int main(void) {
                 cmocka_unit_test(test_garbage_reads_no_hole),
                 WITH_ARENA(test_fill_every_class),
                 WITH_ARENA(test_alloc_without_hints),
+                cmocka_unit_test(test_alloc_without_hints_far),
                 WITH_ARENA(test_pending_published),
                 WITH_ARENA(test_unnote_zero),
                 WITH_ARENA(test_record_at_rest),
