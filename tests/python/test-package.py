@@ -180,7 +180,10 @@ class Objects(unittest.TestCase):
                 os.waitpid(pid, os.WUNTRACED)
                 if self.pool.control_owner() == pid:
                     break
+                current = self.pool.epoch_current()
                 os.kill(pid, signal.SIGCONT)
+                while self.pool.epoch_current() == current:     # it may not run before the next stop
+                    os.sched_yield()
             calls = self.pool.epoch_advance, self.pool.reap, self.pool.epoch_reserve, lambda: tslab.Map(self.pool, 'a')
             for call in calls:
                 with self.assertRaisesRegex(tslab.BusyError, f'process {pid}') as caught:
