@@ -169,7 +169,15 @@ static void manager_stop(Manager *manager) {
                 finish_stop(manager);
 }
 
-/* A program that connects at this moment is refused, as by a daemon that was stopped, and starts another. */
+/*
+ * A program that connects from now on is refused, as by a daemon that was stopped: it would be served by memory that
+ * ends, and the file of the maps would lack what it puts.
+ */
+static void refuse_programs(Manager *manager) {
+        manager->stand_in = stand_in_free(manager->stand_in);
+        listener_stop(manager->listener);
+}
+
 static void stop_if_idle(Manager *manager) {
         uint64_t idle_usec = manager->pool.options->exit_idle * PROTO_USEC_PER_SEC, now = proto_now_usec();
 
@@ -181,6 +189,7 @@ static void stop_if_idle(Manager *manager) {
                    "pool %s stops: nobody was connected for %u s", manager->pool.options->pool,
                    (unsigned) manager->pool.options->exit_idle);
         manager->used_usec = now; /* once */
+        refuse_programs(manager);
         manager_stop(manager);
 }
 

@@ -337,13 +337,18 @@ int listener_new_private(Listener **ret_listener, Sessions *sessions, const char
         return 0;
 }
 
+void listener_stop(Listener *listener) {
+        listener->source = sd_event_source_disable_unref(listener->source);
+        if (listener->ours && listener->fd >= 0)
+                (void) unlink(listener->path);
+        listener->fd = proto_close(listener->fd);
+        listener->paused = false;
+}
+
 Listener *listener_free(Listener *listener) {
         if (!listener)
                 return NULL;
-        (void) sd_event_source_disable_unref(listener->source);
-        if (listener->ours)
-                (void) unlink(listener->path);
-        (void) proto_close(listener->fd);
+        listener_stop(listener);
         if (listener->mark_fd >= 0)
                 (void) unlink(listener->mark_path);
         (void) proto_close(listener->mark_fd);

@@ -15,7 +15,9 @@ int listener_start(Listener *listener);
 int listener_share(Listener **ret_listener, const Listener *other, Sessions *sessions);
 /* A socket at `path` that only the daemon's user may connect to. 0 or a negative errno. */
 int listener_new_private(Listener **ret_listener, Sessions *sessions, const char *path);
-/* Removes a socket of our own. NULL-safe, returns NULL. */
+/* Nobody connects any more: removes a socket of our own. The locks stay. */
+void listener_stop(Listener *listener);
+/* NULL-safe, returns NULL. */
 Listener *listener_free(Listener *listener);
 
 /* Writes the arena's id into the lock file, for the next daemon, if this one is killed. */

@@ -1,6 +1,6 @@
 """A daemon with --exit-idle ends by itself once nobody is connected, and not before.
 
-    test-exit-idle.py TSLABD
+    test-exit-idle.py TSLABD TSLABCTL
 """
 
 import os
@@ -11,7 +11,7 @@ import tempfile
 import time
 
 SECONDS = 60
-TSLABD = sys.argv[1]
+TSLABD, TSLABCTL = map(os.path.abspath, sys.argv[1:3])
 
 
 def refused(value):
@@ -37,3 +37,19 @@ with tempfile.TemporaryDirectory(prefix='tslab-test-') as folder, socket.socket(
     client.close()
     assert daemon.wait(SECONDS) == 0
     assert not os.path.exists(path)
+
+    # Nobody connects while the maps are written: what a program puts then would be lost.
+    with open(os.path.join(folder, 'tslabctl'), 'w', encoding='ascii') as script:
+        script.write(f'#!/bin/sh\ntouch {folder}/begun\nwhile [ ! -e {folder}/go ]; do sleep 0.01; done\nexec {TSLABCTL} "$@"\n')
+    os.chmod(script.name, 0o755)
+    daemon = subprocess.Popen([TSLABD, '--size=16M', '--exit-idle=1', f'--keep={folder}/kept'],
+                              env={**environment, 'PATH': f'{folder}:{os.environ["PATH"]}'})
+    while not os.path.exists(f'{folder}/begun'):
+        assert daemon.poll() is None
+        time.sleep(0.01)
+    assert not os.path.exists(path)
+    assert os.path.exists(f'{folder}/default.lock')
+    with open(f'{folder}/go', 'w', encoding='ascii'):
+        pass
+    assert daemon.wait(SECONDS) == 0
+    assert os.path.exists(f'{folder}/kept')
