@@ -2,7 +2,7 @@
 // Processes that start a daemon where there is none: all have one pool, and the daemon ends after them.
 
 const assert = require('node:assert');
-const { existsSync, mkdtempSync, rmSync } = require('node:fs');
+const { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
@@ -13,14 +13,40 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 const start = { program: TSLABD, size: '64M', idle: 1 };
 const N = 6;
 
-test('the first process starts a daemon, and the last one leaves none', async () => {
-  const socket = path.join(folder, 'Web-1.sock');
-  const children = Array.from({ length: N }, () => child('started', socket, start));
-  const sums = await Promise.all(children.map((one) => new Promise((resolve) => one.stdout.once('data', resolve))));
-  assert.deepStrictEqual(sums.map(Number).sort(), Array.from({ length: N }, (_, i) => i + 1));
+/** The number a child prints. */
+function number(one) {
+  return new Promise((resolve, reject) => {
+    one.stdout.once('data', (text) => resolve(Number(text)));
+    one.once('close', () => reject(new Error('a child has ended')));
+  });
+}
 
-  // It is nobody's child: it stays when the process that started it is killed.
+/** The process that has the argument. */
+function withArgument(argument) {
+  return readdirSync('/proc').find((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').includes(argument);
+    } catch {
+      return false;
+    }
+  });
+}
+
+test('the first process starts a daemon, and the last one leaves none', async (t) => {
+  const socket = path.join(folder, 'Web-1.sock');
+  process.env.NOTIFY_SOCKET = '/nonexistent/notify';
+  const children = Array.from({ length: N }, () => child('started', socket, start));
+  delete process.env.NOTIFY_SOCKET;
+  t.after(() => children.forEach((one) => one.kill('SIGKILL')));
+  const sums = await Promise.all(children.map(number));
+  assert.deepStrictEqual(sums.sort(), Array.from({ length: N }, (_, i) => i + 1));
+
+  // It is nobody's child: it stays when the process that started it is killed, with all its children or alone.
   const pool = tslab.open(socket);
+  const daemon = withArgument(`--listen=${socket}`);
+  const parent = Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${daemon}/status`, 'latin1'))[1]);
+  assert.ok(![process.pid, ...children.map((one) => one.pid)].includes(parent));
+  assert.doesNotMatch(readFileSync(`/proc/${daemon}/environ`, 'latin1'), /NOTIFY_SOCKET/);
   children.forEach((one, i) => one.kill(i % 2 ? 'SIGKILL' : 'SIGTERM'));
   await Promise.all(children.map(ended));
   assert.strictEqual(pool.map('shared').add('n'), N + 1);
@@ -28,10 +54,18 @@ test('the first process starts a daemon, and the last one leaves none', async ()
   await waitFor(() => !existsSync(socket));
 
   // The next one begins anew, and so does a pool beside it.
-  const pools = [socket, path.join(folder, 'web_2.sock')].map((name) => tslab.open(name, { start }));
+  const sockets = [socket, ...['web_1.sock', 'WEB.1.sock', '.sock'].map((name) => path.join(folder, name))];
+  const pools = sockets.map((name) => tslab.open(name, { start }));
   for (const one of pools) assert.strictEqual(one.map('shared').add('n'), 1);
   for (const one of pools) one.close();
-  await waitFor(() => !existsSync(socket) && !existsSync(path.join(folder, 'web_2.sock')));
+  await waitFor(() => !sockets.some(existsSync));
+});
+
+test('a folder in which others can make files', () => {
+  const open = path.join(folder, 'open');
+  mkdirSync(open);
+  chmodSync(open, 0o1777);
+  assert.throws(() => tslab.open(path.join(open, 'web.sock'), { start }), { name: 'RangeError', message: /other users/ });
 });
 
 test('a daemon that cannot be started', () => {
