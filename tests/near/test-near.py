@@ -322,7 +322,7 @@ class AsyncTest(NearFixture):
                 with self.assertRaisesRegex(redis.ResponseError, 'WRONGTYPE'):
                     await call(key)
 
-        self.run_with(act)
+        self.run_with(act, make=redis.asyncio.Redis.from_url)   # which waits for as long as it takes
 
     def test_a_storm_of_misses(self):
         """One of the tasks asks; the loop goes on meanwhile, and a task that is cancelled leaves no claim."""
