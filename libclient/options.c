@@ -79,9 +79,9 @@ ShmCacheMode options_cache(const struct tslab_options *options) {
 bool options_huge(const struct tslab_options *options) {
         const char *name = getenv("TSLAB_HUGE");
 
-        if (name && strcmp(name, "yes") == 0)
+        if (name && (strcmp(name, "yes") == 0 || strcmp(name, "1") == 0))
                 return true;
-        if (name && strcmp(name, "no") == 0)
+        if (name && (strcmp(name, "no") == 0 || strcmp(name, "0") == 0))
                 return false;
         return options->huge;
 }

@@ -510,8 +510,8 @@ int tslab_epoch_label(struct tslab *pool, uint32_t epoch, const char *label);
  * Any thread; a forked child attaches first. Waits up to 200 ms for threads in the middle of a call if a
  * process died in the middle of control work. A process that executes another program has ended, too.
  *
- * With tslab_options.huge it also makes huge pages, half a millisecond for each; one page at a time, so that others'
- * control calls come between.
+ * With tslab_options.huge it also makes huge pages, which takes half a millisecond for each. Others' control calls
+ * go on meanwhile.
  *
  * -EOPNOTSUPP  a daemon's pool: the daemon does it
  * -EBUSY       another process is doing control work: see tslab_control_owner()

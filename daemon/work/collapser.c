@@ -5,10 +5,10 @@
  *
  * Invariants
  *   1. The thread reads the arena's hints only, and changes nothing but pages.
- *   2. Where a slab lost its page while the thread was at its range, the thread goes on once the loop has dropped the
- *      page that the kernel made anew.
+ *   2. Where a slab lost its page while the thread was at its range, the thread goes on once a task of the loop has
+ *      dropped the page that the kernel made anew.
  *
- * Who may do what: the lock guards all but `huge`, which is the thread's while it is not `unsettled`.
+ * Who may do what: the lock guards all but `huge`, which is the task's while it is `unsettled`, else the thread's.
  *
  * Crash: see shm/keeper/huge.c.
  */
@@ -23,12 +23,14 @@
 #include "proto/deadline.h"
 #include "shm/keeper/huge.h"
 
+#define SETTLE_SLICE 4096U /* budget of a slice: see shm/slab/pages.h */
 #define STEP_RANGES 64U
 #define STEP_MSEC 10U /* between two steps */
 #define PASS_MSEC 10000U /* between two passes */
 
 struct Collapser {
         Pool *pool;
+        Task task; /* settles a range */
         pthread_t thread;
         bool started;
         pthread_mutex_t lock;
@@ -97,6 +99,19 @@ static void collapser_start(Collapser *c) {
         c->told = r != 0;
 }
 
+/* The thread waits for its end. */
+static uint64_t on_settle_slice(void *userdata, uint64_t now) {
+        Collapser *c = userdata;
+
+        if (!shm_huge_settle_step(&c->huge, &c->pool->actor, pool_slice(c->pool, SETTLE_SLICE)))
+                return 0;
+        (void) pthread_mutex_lock(&c->lock);
+        c->unsettled = false;
+        (void) pthread_cond_signal(&c->changed);
+        (void) pthread_mutex_unlock(&c->lock);
+        return TASK_IDLE;
+}
+
 void collapser_tick(Collapser *c) {
         if (!c->started && c->pool->options->huge)
                 collapser_start(c);
@@ -104,10 +119,9 @@ void collapser_tick(Collapser *c) {
                 return;
         (void) pthread_mutex_lock(&c->lock);
         if (c->unsettled)
-                shm_huge_settle(&c->huge, &c->pool->actor);
-        if (c->unsettled || c->wanted != c->pool->options->huge)
+                task_wake(&c->task);
+        if (c->wanted != c->pool->options->huge)
                 (void) pthread_cond_signal(&c->changed);
-        c->unsettled = false;
         c->wanted = c->pool->options->huge;
         tell_refused(c);
         (void) pthread_mutex_unlock(&c->lock);
@@ -135,6 +149,7 @@ int collapser_new(Collapser **ret_collapser, Pool *pool) {
         (void) pthread_cond_init(&c->changed, &attributes);
         (void) pthread_condattr_destroy(&attributes);
         (void) pthread_mutex_init(&c->lock, NULL);
+        task_init(&c->task, pool->tasks, "collapser", on_settle_slice, c);
         *ret_collapser = c;
         return 0;
 }
@@ -152,6 +167,7 @@ Collapser *collapser_free(Collapser *c) {
                 return NULL;
         if (c->started)
                 end_thread(c);
+        task_deinit(&c->task);
         (void) pthread_cond_destroy(&c->changed);
         (void) pthread_mutex_destroy(&c->lock);
         free(c);

@@ -318,16 +318,23 @@ static void private_sweep_maps(struct tslab *pool) {
                 control_end_all(pool);
 }
 
-/* One step at a time, so that others' control work comes between. What is left is done by the next call. */
+/* Pages that slabs lose meanwhile, and get back: the next trim finds those that others' control work leaves here. */
+static void settle_huge(struct tslab *pool, ShmHuge *huge) {
+        ShmActor *control;
+
+        if (control_begin(pool, true, &control) < 0)
+                return;
+        (void) shm_huge_settle_step(huge, control, UINT32_MAX);
+        control_end(pool);
+}
+
+/* Needs no control work, so that of others goes on. */
 static void make_huge(struct tslab *pool) {
         ShmHuge huge = {};
-        ShmActor *control;
-        bool done = false;
 
-        while (!done && control_begin(pool, true, &control) == 0) {
-                done = shm_huge_step(&huge, &pool->arena, HUGE_STEP_RANGES);
-                control_end(pool);
-        }
+        while (!shm_huge_step(&huge, &pool->arena, HUGE_STEP_RANGES))
+                if (shm_huge_is_unsettled(&huge, &pool->arena))
+                        settle_huge(pool, &huge);
 }
 
 static int private_reap(struct tslab *pool) {

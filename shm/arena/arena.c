@@ -48,7 +48,7 @@ static uint64_t format_hash(void) {
                 sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
                 sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),       SHM_SLAB_SIZE,
                 SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,    SHM_ENTRY_FORMAT,
-                sizeof(ShmHolds),   sizeof(ShmMapSweep),
+                sizeof(ShmHolds),   sizeof(ShmMapSweep), SHM_HUGE_SIZE,
         };
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -170,21 +170,20 @@ static void unmap_some(uint8_t *address, size_t size) {
                 (void) munmap(address, size);
 }
 
-/* At an address at which the kernel can map huge pages of the file. */
+/* At an address at which the kernel can map huge pages of the file, if there is one. */
 static uint8_t *map_aligned(int fd, size_t size) {
-        uint8_t *room, *base;
+        uint8_t *room = MAP_FAILED, *base;
 
-        room = mmap(NULL, size + SHM_HUGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                    0);
+        if (size >= SHM_HUGE_SIZE)
+                room = mmap(NULL, size + SHM_HUGE_SIZE, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (room == MAP_FAILED)
-                return MAP_FAILED;
+                return mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
         base = room + (-(uintptr_t) room & (SHM_HUGE_SIZE - 1));
+        /* Where memory that is mapped is locked, room and arena may be too much, and one of them not. */
         if (mmap(base, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-                int saved = errno;
-
                 (void) munmap(room, size + SHM_HUGE_SIZE);
-                errno = saved;
-                return MAP_FAILED;
+                return mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
         }
         unmap_some(room, (size_t) (base - room));
         unmap_some(base + size, SHM_HUGE_SIZE - (size_t) (base - room));

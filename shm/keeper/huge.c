@@ -9,7 +9,7 @@
  *   2. Whatever the kernel does leaves the bytes as they are. Threads that touch the range meanwhile wait for the
  *      kernel, as they do for any page.
  *
- * Who may do what: any thread, but for shm_huge_settle().
+ * Who may do what: any thread, but for shm_huge_settle_step().
  *
  * Crash: there is nothing to repair but surplus pages, which a trim drops.
  */
@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 
 #include "shm/arena/clock.h"
-#include "shm/slab/pages.h"
 #include "shm/slab/set.h"
+#include "shm/slab/slab.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -64,34 +64,53 @@ static bool find_range(ShmHuge *huge, const ShmArena *arena, uint8_t **ret) {
         return true;
 }
 
+/* A single range may be refused for a moment, as its pages are dropped. */
+static void end_pass(ShmHuge *huge) {
+        huge->refused = huge->n_refused > 0 && huge->so_far == 0;
+        huge->size = huge->so_far;
+        huge->position = huge->n_refused = 0;
+        huge->so_far = 0;
+}
+
+static void put_together(ShmHuge *huge, uint8_t *range) {
+        huge->surplus = (ShmSurplus){ .position = huge->first, .tags_position = huge->first };
+        if (madvise(range, SHM_HUGE_SIZE, MADV_COLLAPSE) == 0)
+                huge->so_far += SHM_HUGE_SIZE;
+        else if (errno == EINVAL) /* else there is no memory, or a page is in use elsewhere */
+                huge->n_refused++;
+}
+
 bool shm_huge_step(ShmHuge *huge, const ShmArena *arena, uint32_t n_max) {
         uint64_t end = shm_monotonic_usec() + ALREADY_USEC;
         uint8_t *range;
 
-        while (n_max-- > 0 && shm_monotonic_usec() < end) {
-                if (huge->refused || !find_range(huge, arena, &range)) {
-                        huge->size = huge->so_far;
-                        huge->position = 0;
-                        huge->so_far = 0;
+        for (; n_max > 0 && shm_monotonic_usec() < end; n_max--) {
+                if (!find_range(huge, arena, &range)) {
+                        huge->n = 0;
+                        end_pass(huge);
                         return true;
                 }
                 huge->position++;
-                if (!has_all_pages(arena, huge->first, huge->n))
-                        continue;
-                if (madvise(range, SHM_HUGE_SIZE, MADV_COLLAPSE) == 0)
-                        huge->so_far += SHM_HUGE_SIZE;
+                if (has_all_pages(arena, huge->first, huge->n))
+                        put_together(huge, range);
                 else
-                        huge->refused =
-                                errno == EINVAL; /* else there is no memory, or a page is in use elsewhere */
+                        huge->n = 0;
         }
         return false;
 }
 
 bool shm_huge_is_unsettled(const ShmHuge *huge, const ShmArena *arena) {
-        return huge->n > 0 && !has_all_pages(arena, huge->first, huge->n);
+        uint32_t n = huge->n == SLABS_OF_LINES ? 0 : huge->n; /* these pages stay */
+
+        for (uint32_t slab = huge->first; slab < huge->first + n; slab++) {
+                SlabState state = slab_word_state(shm_slab_word(arena, slab));
+
+                if (state == SLAB_BUSY || state == SLAB_UNCOMMITTED)
+                        return true;
+        }
+        return false;
 }
 
-void shm_huge_settle(const ShmHuge *huge, ShmActor *control) {
-        if (shm_huge_is_unsettled(huge, control->arena))
-                shm_pages_drop_surplus_of(control, huge->first, huge->n);
+bool shm_huge_settle_step(ShmHuge *huge, ShmActor *control, uint32_t budget) {
+        return shm_pages_drop_surplus_until(control, &huge->surplus, huge->first + huge->n, budget);
 }

@@ -6,26 +6,28 @@
  * The kernel need not be set up for that: whatever /sys/kernel/mm/transparent_hugepage/shmem_enabled is, Linux 6.1 and
  * later do it, unless that is "deny".
  */
-#include "shm/arena/actor.h"
+#include "shm/slab/pages.h"
 
 /* Begin with zeros. */
 typedef struct ShmHuge {
         uint32_t position; /* the range to look at next */
         uint64_t so_far; /* bytes that this pass has found, or made, huge */
         uint64_t size; /* in the last pass that ended */
-        bool refused; /* the kernel does not do it */
-        uint32_t first, n; /* slabs of the last range that was looked at; 0: none */
+        uint32_t n_refused; /* ranges of this pass */
+        bool refused; /* the kernel made none in the last pass that ended */
+        uint32_t first, n; /* slabs of the range that was put together last; 0: none */
+        ShmSurplus surplus; /* of these slabs, as they are settled */
 } ShmHuge;
 
 /*
  * Looks at `n_max` ranges at most, and puts one together at most. That takes half a millisecond, or many where
  * processors are busy; a range that is huge takes a microsecond. True: the pass has ended.
  *
- * One thread, of any process, beside anything else. A slab that loses its page meanwhile may get one back: the
- * maintainer calls shm_huge_settle() after each step that it did not make itself.
+ * One thread, of any process, beside anything else. A slab that loses its page meanwhile may get one back: if the
+ * range is unsettled, the maintainer settles it before the next step.
  */
 bool shm_huge_step(ShmHuge *huge, const ShmArena *arena, uint32_t n_max);
-/* Whether slabs of the last range have no page now: it is to be settled. */
+/* Whether slabs of the last range have no page, or are about to lose it. */
 bool shm_huge_is_unsettled(const ShmHuge *huge, const ShmArena *arena);
-/* Drops pages that slabs of the last range got back while it was put together. For the maintainer. */
-void shm_huge_settle(const ShmHuge *huge, ShmActor *control);
+/* Drops pages that these got back. `budget` as for shm_slab_walk_next(). True: it is done. For the maintainer. */
+bool shm_huge_settle_step(ShmHuge *huge, ShmActor *control, uint32_t budget);

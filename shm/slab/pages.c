@@ -450,8 +450,7 @@ static void drop_surplus_tags(ShmActor *control, ShmSurplus *surplus, uint32_t e
         }
 }
 
-bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget) {
-        uint32_t end = shm_arena_n_slabs_ever(control->arena);
+bool shm_pages_drop_surplus_until(ShmActor *control, ShmSurplus *surplus, uint32_t end, uint32_t budget) {
         uint32_t tags_end = end / SHM_TAGS_PER_PAGE * SHM_TAGS_PER_PAGE;
 
         budget = drop_surplus_pages(control, surplus, end, budget);
@@ -459,11 +458,8 @@ bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_
         return surplus->position >= end && surplus->tags_position >= tags_end;
 }
 
-void shm_pages_drop_surplus_of(ShmActor *control, uint32_t slab, uint32_t n) {
-        ShmSurplus surplus = { .position = slab, .tags_position = slab };
-
-        (void) drop_surplus_pages(control, &surplus, slab + n, UINT32_MAX);
-        drop_surplus_tags(control, &surplus, slab + n, UINT32_MAX);
+bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget) {
+        return shm_pages_drop_surplus_until(control, surplus, shm_arena_n_slabs_ever(control->arena), budget);
 }
 
 uint64_t shm_pages_drop_surplus(ShmActor *control) {

@@ -45,8 +45,6 @@ bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32
  * all UNCOMMITTED. Returns the bytes of the former. For the maintainer.
  */
 uint64_t shm_pages_drop_surplus(ShmActor *control);
-/* As above, of `n` slabs that were committed at some time. */
-void shm_pages_drop_surplus_of(ShmActor *control, uint32_t slab, uint32_t n);
 /* Drops surplus pages in steps, beginning with an ShmSurplus of zeros. True: it is done. */
 typedef struct ShmSurplus {
         uint32_t position; /* slab to look at next */
@@ -54,6 +52,8 @@ typedef struct ShmSurplus {
         uint64_t size; /* bytes dropped */
 } ShmSurplus;
 bool shm_pages_drop_surplus_step(ShmActor *control, ShmSurplus *surplus, uint32_t budget);
+/* The same up to the slab `end`, which is at most the number of slabs that were committed at some time. */
+bool shm_pages_drop_surplus_until(ShmActor *control, ShmSurplus *surplus, uint32_t end, uint32_t budget);
 
 /* Gives pages of the arena back to the system: they read as zeros then. `address` is the start of a page. */
 void shm_pages_punch(ShmArena *arena, void *address, size_t size);
