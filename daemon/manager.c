@@ -181,7 +181,8 @@ static void refuse_programs(Manager *manager) {
 static void stop_if_idle(Manager *manager) {
         uint64_t idle_usec = manager->pool.options->exit_idle * PROTO_USEC_PER_SEC, now = proto_now_usec();
 
-        if (manager->sessions.n > 0 || manager->clients.first)
+        /* tslabctl may not have connected yet, or may be writing the rest */
+        if (manager->sessions.n > 0 || manager->clients.first || keep_is_busy(&manager->keep))
                 manager->used_usec = now;
         if (idle_usec == 0 || now - manager->used_usec < idle_usec)
                 return;

@@ -49,6 +49,8 @@ with tempfile.TemporaryDirectory(prefix='tslab-test-') as folder, socket.socket(
         time.sleep(0.01)
     assert not os.path.exists(path)
     assert os.path.exists(f'{folder}/default.lock')
+    time.sleep(3)
+    assert daemon.poll() is None, 'it ended before the maps were written'
     with open(f'{folder}/go', 'w', encoding='ascii'):
         pass
     assert daemon.wait(SECONDS) == 0
