@@ -16,7 +16,7 @@ typedef struct ShmHuge {
         uint32_t n_refused; /* ranges of this pass */
         bool refused; /* the kernel made none in the last pass that ended */
         uint32_t first, n; /* slabs of the range that was put together last; 0: none */
-        ShmSurplus surplus; /* of these slabs, as they are settled */
+        ShmSurplus surplus; /* the place in these slabs, as they are settled */
 } ShmHuge;
 
 /*
