@@ -189,7 +189,6 @@ static void stop_if_idle(Manager *manager) {
         log_fields(LOG_NOTICE, (LogFields){ .message = MESSAGE_STOP },
                    "pool %s stops: nobody was connected for %u s", manager->pool.options->pool,
                    (unsigned) manager->pool.options->exit_idle);
-        manager->used_usec = now; /* once */
         refuse_programs(manager);
         manager_stop(manager);
 }
