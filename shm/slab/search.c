@@ -18,8 +18,8 @@
 #include "shm/slab/search.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "shm/clock/pool-clock.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
@@ -125,11 +125,8 @@ static bool search_free(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
 static bool search_words(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
         ShmArena *arena = actor->arena;
         uint32_t n = shm_arena_n_slabs_ever(arena);
-        struct timespec now;
-        uint64_t msec;
+        uint64_t msec = shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS;
 
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-        msec = (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
         if (actor->searched_msec != 0 && msec - actor->searched_msec < 100)
                 return false;
         actor->searched_msec = msec;

@@ -50,9 +50,9 @@
 #include "shm/map/evict/evict.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "shm/cache/cache.h"
+#include "shm/clock/pool-clock.h"
 #include "shm/map/evict/evict-from.h"
 #include "shm/map/evict/evict-pass.h"
 #include "shm/map/state/lifetime.h"
@@ -170,10 +170,7 @@ typedef struct Search {
 } Search;
 
 static uint64_t monotonic_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-        return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+        return shm_clock_read(CLOCK_MONOTONIC_COARSE) / SHM_NS_PER_MS;
 }
 
 /*
