@@ -105,22 +105,23 @@ func (m *Map) PutMany(keys, values [][]byte, how PutOptions) error {
 	defer batches.Put(b)
 	for i := 0; i < len(keys); i += batchMax {
 		end := min(i+batchMax, len(keys))
-		if e := m.putBatch(b, keys[i:end], values[i:end], how.Epoch, ttl); err == nil {
+		if e := m.putBatch(b, keys[i:end], values[i:end], how, ttl); err == nil {
 			err = e
 		}
 	}
 	return err
 }
 
-func (m *Map) putBatch(b *batch, keys, values [][]byte, epoch Epoch, ttl C.uint64_t) error {
+func (m *Map) putBatch(b *batch, keys, values [][]byte, how PutOptions, ttl C.uint64_t) error {
 	b.bytes = b.bytes[:0]
 	for i, key := range keys {
 		b.bytes = append(append(b.bytes, key...), values[i]...)
 		b.sizes[2*i], b.sizes[2*i+1] = C.uint32_t(len(key)), C.uint32_t(len(values[i]))
 	}
 	all, _ := bytesOf(b.bytes)
-	r := int64(C.shim_put_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), C.TSLAB_MAP_PUT, epoch.native(), ttl,
-		&b.results[0]))
+	tags, count := tagsOf(how.Tags)
+	r := int64(C.shim_put_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), C.TSLAB_MAP_PUT,
+		how.Epoch.native(), ttl, tags, count, &b.results[0]))
 	runtime.KeepAlive(m)
 	if cap(b.bytes) > len(b.values) {
 		b.bytes = nil // the pool of batches is not for large values

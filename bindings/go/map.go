@@ -19,6 +19,9 @@ const NoEnd time.Duration = -1
 // Version names a value of a key. Each put makes another one; 0 is that of an absent key.
 type Version uint64
 
+// Tag is a tag as it was when Map.Tag was called, for PutOptions.
+type Tag uint64
+
 // Map is a map of bytes to bytes, open in this process.
 type Map struct {
 	native *C.struct_tslab_map
@@ -242,16 +245,24 @@ func (e *Entry) describe(info *C.struct_tslab_map_info) {
 // Entry returns a key's value and its version, for Replace, and more. With `stale`, a value whose time is over will do
 // for as long as the map keeps it.
 func (m *Map) Entry(key []byte, stale bool) (Entry, error) {
-	return m.entry(key, stale, false)
+	return m.entry(key, stale, getEntry, 0)
 }
 
 // Take deletes a key and returns the value that it had, in one step: of several that take a value, one gets it.
 func (m *Map) Take(key []byte) ([]byte, error) {
-	entry, err := m.entry(key, false, true)
+	entry, err := m.entry(key, false, takeEntry, 0)
 	return entry.Value, err
 }
 
-func (m *Map) entry(key []byte, stale, take bool) (entry Entry, err error) {
+type entryCall int
+
+const (
+	getEntry entryCall = iota
+	takeEntry
+	touchEntry
+)
+
+func (m *Map) entry(key []byte, stale bool, call entryCall, ttl C.uint64_t) (entry Entry, err error) {
 	if m.isClosed() {
 		return entry, ErrClosed
 	}
@@ -266,9 +277,12 @@ func (m *Map) entry(key []byte, stale, take bool) (entry Entry, err error) {
 	for {
 		b, size := bytesOf(room)
 		var r int64
-		if take {
+		switch call {
+		case takeEntry:
 			r = int64(C.shim_take(m.native, k, n, b, size, &info))
-		} else {
+		case touchEntry:
+			r = int64(C.shim_get_touch(m.native, k, n, ttl, b, size, &info))
+		default:
 			r = int64(C.shim_get_with(m.native, k, n, b, size, &info))
 		}
 		runtime.KeepAlive(m)
@@ -302,6 +316,14 @@ func (m *Map) Put(key, value []byte) error {
 type PutOptions struct {
 	TTL   time.Duration // 0: that of the map
 	Epoch Epoch         // 0: the current one
+	Tags  []Tag         // up to four; the entry is absent once Invalidate was called for one of them
+}
+
+func tagsOf(tags []Tag) (*C.tslab_handle, C.size_t) {
+	if len(tags) == 0 {
+		return nil, 0
+	}
+	return (*C.tslab_handle)(unsafe.Pointer(&tags[0])), C.size_t(len(tags))
 }
 
 // PutWith sets a key's value with options.
@@ -334,7 +356,40 @@ func (m *Map) put(mode C.uint32_t, key, value []byte, how PutOptions, version Ve
 	}
 	k, n := bytesOf(key)
 	v, size := bytesOf(value)
-	return m.result(C.shim_put_with(m.native, k, n, v, size, mode, how.Epoch.native(), ttl, C.tslab_handle(version)))
+	tags, count := tagsOf(how.Tags)
+	return m.result(C.shim_put_with(m.native, k, n, v, size, mode, how.Epoch.native(), ttl, C.tslab_handle(version),
+		tags, count))
+}
+
+// Tag returns a tag as it is now, for puts within an hour, and makes it where it is absent. Ask before the value is
+// computed: if the tag is invalidated after that, be it before the put, the entry is absent.
+func (m *Map) Tag(tag []byte) (Tag, error) {
+	if m.isClosed() {
+		return 0, ErrClosed
+	}
+	var handle C.tslab_handle
+	k, n := bytesOf(tag)
+	err := m.result(C.shim_tag(m.native, k, n, &handle))
+	return Tag(handle), err
+}
+
+// Invalidate makes all entries that have this tag absent at once, in all processes, however many there are.
+// ErrNotFound: no entry has it.
+func (m *Map) Invalidate(tag []byte) error {
+	if m.isClosed() {
+		return ErrClosed
+	}
+	k, n := bytesOf(tag)
+	return m.result(C.shim_invalidate(m.native, k, n))
+}
+
+// GetTouch gives an entry another lifetime from now on, and returns it, in one step. ErrNotFound: there is none.
+func (m *Map) GetTouch(key []byte, ttl time.Duration) (entry Entry, err error) {
+	ms, err := lifetimeOf(ttl)
+	if err != nil {
+		return entry, err
+	}
+	return m.entry(key, false, touchEntry, ms)
 }
 
 // Touch gives an entry another lifetime from now on, and keeps its value and version. ErrNotFound: there is none.

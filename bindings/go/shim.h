@@ -32,6 +32,22 @@ static inline int64_t shim_take(struct tslab_map *map, const byte_t *key, size_t
         return tslab_map_take(map, key, key_size, buffer, size, info);
 }
 
+static inline int64_t shim_get_touch(struct tslab_map *map, const byte_t *key, size_t key_size,
+                                     uint64_t ttl_ms, byte_t *buffer, size_t size,
+                                     struct tslab_map_info *info) {
+        info->size = sizeof(*info);
+        info->accept = 0;
+        return tslab_map_get_touch(map, key, key_size, ttl_ms, buffer, size, info);
+}
+
+static inline int shim_tag(struct tslab_map *map, const byte_t *tag, size_t tag_size, tslab_handle *ret) {
+        return tslab_map_tag(map, tag, tag_size, TSLAB_EPOCH_CURRENT, ret);
+}
+
+static inline int shim_invalidate(struct tslab_map *map, const byte_t *tag, size_t tag_size) {
+        return tslab_map_invalidate(map, tag, tag_size);
+}
+
 static inline int shim_put(struct tslab_map *map, const byte_t *key, size_t key_size, const byte_t *value,
                            size_t value_size) {
         return tslab_map_put(map, key, key_size, value, value_size, TSLAB_EPOCH_CURRENT);
@@ -39,10 +55,15 @@ static inline int shim_put(struct tslab_map *map, const byte_t *key, size_t key_
 
 static inline int shim_put_with(struct tslab_map *map, const byte_t *key, size_t key_size,
                                 const byte_t *value, size_t value_size, uint32_t mode, uint32_t epoch,
-                                uint64_t ttl_ms, tslab_handle version) {
-        const struct tslab_map_put_options options = {
-                .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode, .version = version
-        };
+                                uint64_t ttl_ms, tslab_handle version, const tslab_handle *tags,
+                                size_t n_tags) {
+        const struct tslab_map_put_options options = { .size = sizeof(options),
+                                                       .epoch = epoch,
+                                                       .ttl_ms = ttl_ms,
+                                                       .mode = mode,
+                                                       .version = version,
+                                                       .tags = tags,
+                                                       .n_tags = (uint32_t) n_tags };
 
         return tslab_map_put_with(map, key, key_size, value, value_size, &options);
 }
@@ -128,10 +149,13 @@ static inline int64_t shim_get_many(struct tslab_map *map, const byte_t *keys, c
 /* Sets n keys. In `bytes` each key stands before its value; sizes[] has the sizes of both, in turn. */
 static inline int64_t shim_put_many(struct tslab_map *map, const byte_t *bytes, const uint32_t *sizes,
                                     size_t n, uint32_t mode, uint32_t epoch, uint64_t ttl_ms,
-                                    int64_t *results) {
-        const struct tslab_map_put_options options = {
-                .size = sizeof(options), .epoch = epoch, .ttl_ms = ttl_ms, .mode = mode
-        };
+                                    const tslab_handle *tags, size_t n_tags, int64_t *results) {
+        const struct tslab_map_put_options options = { .size = sizeof(options),
+                                                       .epoch = epoch,
+                                                       .ttl_ms = ttl_ms,
+                                                       .mode = mode,
+                                                       .tags = tags,
+                                                       .n_tags = (uint32_t) n_tags };
         struct tslab_map_item items[SHIM_BATCH];
         int64_t r;
 

@@ -126,7 +126,7 @@ func (a *actor) call(r *request) (any, error) {
 		}
 		return reply, err
 	case "put":
-		if how == (tslab.PutOptions{}) {
+		if how.TTL == 0 {
 			return nil, m.Put(key, value)
 		}
 		return nil, m.PutWith(key, value, how)

@@ -154,6 +154,40 @@ func TestWalk(t *testing.T) {
 	same(t, n, 3)
 }
 
+func TestTags(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	shoes, hats := must(m.Tag([]byte("shoes"))), must(m.Tag([]byte("hats")))
+	check(t, m.PutWith([]byte("both"), nil, tslab.PutOptions{Tags: []tslab.Tag{shoes, hats}}))
+	check(t, m.PutMany([][]byte{[]byte("a"), []byte("b")}, [][]byte{nil, nil}, tslab.PutOptions{Tags: []tslab.Tag{hats}}))
+	check(t, m.Put([]byte("none"), nil))
+	check(t, m.Invalidate([]byte("shoes")))
+	isError(t, m.Invalidate([]byte("absent")), tslab.ErrNotFound)
+	_, err := m.Get([]byte("both"))
+	isError(t, err, tslab.ErrNotFound)
+	must(m.Get([]byte("b")))
+	// A value that was computed before the invalidation does not come in after it.
+	check(t, m.PutWith([]byte("late"), nil, tslab.PutOptions{Tags: []tslab.Tag{shoes}}))
+	_, err = m.Get([]byte("late"))
+	isError(t, err, tslab.ErrNotFound)
+	check(t, m.Invalidate([]byte("hats")))
+	_, err = m.Get([]byte("b"))
+	isError(t, err, tslab.ErrNotFound)
+	same(t, m.PutWith([]byte("many"), nil, tslab.PutOptions{Tags: make([]tslab.Tag, 5)}) != nil, true)
+	must(m.Get([]byte("none")))
+}
+
+func TestGetTouch(t *testing.T) {
+	m := newMap(t, tslab.MapOptions{})
+	_, err := m.GetTouch([]byte("a"), time.Hour)
+	isError(t, err, tslab.ErrNotFound)
+	check(t, m.Put([]byte("a"), bytes.Repeat([]byte("v"), 5000)))
+	entry := must(m.GetTouch([]byte("a"), time.Hour))
+	same(t, len(entry.Value), 5000)
+	same(t, must(m.Entry([]byte("a"), false)).TTL > time.Hour-time.Minute, true)
+	_, err = m.GetTouch([]byte("a"), 0)
+	same(t, err != nil, true)
+}
+
 func TestTag(t *testing.T) {
 	m := newMap(t, tslab.MapOptions{})
 	tag := must(m.Pool().Reserve("tag"))
