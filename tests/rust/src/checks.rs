@@ -109,11 +109,33 @@ fn maps(pool: &Pool) {
     assert!(matches!(pool.map_with("maps", &MapOptions::new().exclusive()), Err(Error::Exists)));
 }
 
+fn tags(pool: &Pool) {
+    let map = pool.map("tags").unwrap();
+    let (shoes, hats) = (map.tag("shoes").unwrap(), map.tag("hats").unwrap());
+    map.put_with("both", "v", Put::new().tag(shoes).tag(hats)).unwrap();
+    map.put_with("hats", "v", Put::new().tag(hats)).unwrap();
+    map.put("none", "v").unwrap();
+    assert!(map.invalidate("shoes").unwrap() && !map.invalidate("absent").unwrap());
+    assert_eq!((map.get("both").unwrap(), map.get("hats").unwrap().is_some()), (None, true));
+    // A value that was computed before the invalidation does not come in after it.
+    map.put_with("late", "v", Put::new().tag(shoes)).unwrap();
+    assert_eq!(map.get("late").unwrap(), None);
+    assert!(map.put_many(&[("a", "v"), ("b", "v")], Put::new().tag(hats)).unwrap().iter().all(Result::is_ok));
+    assert!(map.contains_key("b").unwrap() && map.invalidate("hats").unwrap() && !map.contains_key("b").unwrap());
+    let many = (0..5).fold(Put::new(), |put, _| put.tag(hats));
+    assert!(matches!(map.put_with("many", "v", many), Err(Error::Invalid)));
+    assert!(map.contains_key("none").unwrap());
+}
+
 fn lifetimes(pool: &Pool) {
     let options = MapOptions::new().stale(Duration::from_secs(600)).ttl(Duration::from_secs(500));
     let map = pool.map_with("lifetimes", &options).unwrap();
     map.put("k", "v").unwrap();
     assert!(map.ttl("k").unwrap().unwrap().unwrap() > Duration::from_secs(400));
+    assert!(map.touch("k", Ttl::Endless).unwrap());
+    let touched = map.get_touch("k", Duration::from_secs(5000)).unwrap().unwrap();
+    assert_eq!((&touched.value[..], map.get_touch("absent", Ttl::Map).unwrap().is_none()), (&b"v"[..], true));
+    assert!(map.ttl("k").unwrap().unwrap().unwrap() > Duration::from_secs(4000));
     assert!(map.touch("k", Ttl::Endless).unwrap());
     assert_eq!((map.ttl("k").unwrap(), map.ttl("absent").unwrap()), (Some(None), None));
     map.put_with("k", "v", Put::new().ttl(Duration::from_millis(1))).unwrap();
@@ -527,8 +549,9 @@ pub fn run(socket: &str) {
         }
     }));
     let pool = Pool::open(socket).unwrap();
-    let checks: [(&str, &dyn Fn()); 11] = [
+    let checks: [(&str, &dyn Fn()); 12] = [
         ("maps", &|| maps(&pool)),
+        ("tags", &|| tags(&pool)),
         ("lifetimes", &|| lifetimes(&pool)),
         ("claims", &|| claims(&pool)),
         ("pending", &|| pending(&pool)),

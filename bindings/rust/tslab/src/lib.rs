@@ -52,7 +52,7 @@ pub use error::{Error, Result};
 pub use handle::{Handle, Plain};
 pub use limiter::{Counter, Limiter};
 pub use lock::{Held, Lock};
-pub use map::{Cursor, Entry, Evict, Iter, Map, MapOptions, Put, Ttl, Version};
+pub use map::{Cursor, Entry, Evict, Iter, Map, MapOptions, Put, Tag, Ttl, Version};
 pub use object::{Object, Pending, SharedPending};
 pub use pool::{version, Options, Pool, SlotCache};
 pub use value::Value;

@@ -1,4 +1,5 @@
 use std::mem::MaybeUninit;
+use std::os::raw::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,7 +163,13 @@ impl MapOptions {
 pub struct Put {
     epoch: Epoch,
     ttl: Ttl,
+    tags: [sys::tslab_handle; sys::TSLAB_MAP_TAGS_MAX],
+    n_tags: u32,
 }
+
+/// A tag as it was when [`Map::tag`] was called, for [`Put::tag`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(sys::tslab_handle);
 
 impl Default for Put {
     fn default() -> Self {
@@ -174,7 +181,7 @@ impl Put {
     /// Into the current epoch, with the lifetime that the map names.
     #[must_use]
     pub const fn new() -> Self {
-        Put { epoch: Epoch::CURRENT, ttl: Ttl::Map }
+        Put { epoch: Epoch::CURRENT, ttl: Ttl::Map, tags: [0; sys::TSLAB_MAP_TAGS_MAX], n_tags: 0 }
     }
 
     /// Into another epoch.
@@ -191,8 +198,22 @@ impl Put {
         self
     }
 
-    fn raw(self, mode: u32, version: Version) -> Result<sys::tslab_map_put_options> {
+    /// With a tag: the entry is absent once [`Map::invalidate`] was called for it. An entry has up to four tags; with more,
+    /// the put is [`Error::Invalid`].
+    #[must_use]
+    pub fn tag(mut self, tag: Tag) -> Self {
+        if let Some(room) = self.tags.get_mut(self.n_tags as usize) {
+            *room = tag.0;
+        }
+        self.n_tags += 1;
+        self
+    }
+
+    /// The options point to the tags.
+    fn raw(&self, mode: u32, version: Version) -> Result<sys::tslab_map_put_options> {
         let mut options: sys::tslab_map_put_options = sized();
+        options.n_tags = self.n_tags;
+        options.tags = self.tags.as_ptr();
         options.epoch = self.epoch.raw();
         options.ttl_ms = self.ttl.raw()?;
         options.mode = mode;
@@ -479,7 +500,10 @@ impl Map {
     /// # Errors
     /// As [`Map::get`].
     pub fn get_entry<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Option<Entry>> {
-        self.copied(key.as_ref(), 0, sys::tslab_map_get_with)
+        self.copied(key.as_ref(), 0, |map, key, key_size, buffer, size, info| {
+            // SAFETY: as copied() says.
+            unsafe { sys::tslab_map_get_with(map, key, key_size, buffer, size, info) }
+        })
     }
 
     /// A key's value or, if [`MapOptions::stale`] keeps it, one whose time is over.
@@ -487,7 +511,10 @@ impl Map {
     /// # Errors
     /// As [`Map::get`].
     pub fn get_stale<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Option<Entry>> {
-        self.copied(key.as_ref(), sys::TSLAB_MAP_STALE, sys::tslab_map_get_with)
+        self.copied(key.as_ref(), sys::TSLAB_MAP_STALE, |map, key, key_size, buffer, size, info| {
+            // SAFETY: as copied() says.
+            unsafe { sys::tslab_map_get_with(map, key, key_size, buffer, size, info) }
+        })
     }
 
     /// A key's value and its version, for [`Map::replace`].
@@ -511,18 +538,29 @@ impl Map {
     /// # Errors
     /// As [`Map::take`].
     pub fn take_entry<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> Result<Option<Entry>> {
-        self.copied(key.as_ref(), 0, sys::tslab_map_take)
+        self.copied(key.as_ref(), 0, |map, key, key_size, buffer, size, info| {
+            // SAFETY: as copied() says.
+            unsafe { sys::tslab_map_take(map, key, key_size, buffer, size, info) }
+        })
     }
 
-    fn copied(&self, key: &[u8], accept: u32, call: CopyCall) -> Result<Option<Entry>> {
+    /// `call` gets a key, room and a struct of the sizes that it is told.
+    fn copied<F>(&self, key: &[u8], accept: u32, call: F) -> Result<Option<Entry>>
+    where
+        F: Fn(*mut sys::tslab_map, *const c_void, usize, *mut c_void, usize, *mut sys::tslab_map_info) -> isize,
+    {
         let mut info: sys::tslab_map_info = sized();
         let mut value: Vec<u8> = Vec::with_capacity(256);
         info.accept = accept;
         loop {
-            // SAFETY: key, room and struct have these sizes.
-            let n = unsafe {
-                call(self.raw(), key.as_ptr().cast(), key.len(), value.as_mut_ptr().cast(), value.capacity(), &mut info)
-            };
+            let n = call(
+                self.raw(),
+                key.as_ptr().cast(),
+                key.len(),
+                value.as_mut_ptr().cast(),
+                value.capacity(),
+                &mut info,
+            );
             match errno_of(n) {
                 EMSGSIZE => value.reserve_exact(usize::try_from(info.value_size).map_err(|_| Error::Damaged)?),
                 ENOENT => return Ok(None),
@@ -675,6 +713,41 @@ impl Map {
         key!(key);
         // SAFETY: the key has that size.
         unless(unsafe { sys::tslab_map_touch(self.raw(), key.0, key.1, ttl.into().raw()?) }, ENOENT)
+    }
+
+    /// Gives an entry another lifetime from now on, and returns it with its value, in one step.
+    ///
+    /// # Errors
+    /// As [`Map::get`] and [`Map::touch`].
+    pub fn get_touch<K: AsRef<[u8]> + ?Sized>(&self, key: &K, ttl: impl Into<Ttl>) -> Result<Option<Entry>> {
+        let ttl = ttl.into().raw()?;
+        self.copied(key.as_ref(), 0, |map, key, key_size, buffer, size, info| {
+            // SAFETY: as copied() says.
+            unsafe { sys::tslab_map_get_touch(map, key, key_size, ttl, buffer, size, info) }
+        })
+    }
+
+    /// A tag as it is now, for puts within an hour; it is made where it is absent. Ask before the value is computed: if the
+    /// tag is invalidated after that, be it before the put, the entry is absent.
+    ///
+    /// # Errors
+    /// See [`Map`].
+    pub fn tag<K: AsRef<[u8]> + ?Sized>(&self, tag: &K) -> Result<Tag> {
+        let mut handle = 0;
+        key!(tag);
+        // SAFETY: the tag has that size.
+        check(unsafe { sys::tslab_map_tag(self.raw(), tag.0, tag.1, sys::TSLAB_EPOCH_CURRENT, &mut handle) })?;
+        Ok(Tag(handle))
+    }
+
+    /// Makes all entries with this tag absent at once, in all processes: whether there was such a tag.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Revoked`].
+    pub fn invalidate<K: AsRef<[u8]> + ?Sized>(&self, tag: &K) -> Result<bool> {
+        key!(tag);
+        // SAFETY: the tag has that size.
+        unless(unsafe { sys::tslab_map_invalidate(self.raw(), tag.0, tag.1) }, ENOENT)
     }
 
     /// Adds to a counter and returns the sum. An absent key counts as 0.
@@ -893,15 +966,6 @@ impl Map {
         check(unsafe { sys::tslab_map_statistics(self.raw(), &mut stats) }).map(|_| stats)
     }
 }
-
-type CopyCall = unsafe extern "C" fn(
-    *mut sys::tslab_map,
-    *const std::os::raw::c_void,
-    usize,
-    *mut std::os::raw::c_void,
-    usize,
-    *mut sys::tslab_map_info,
-) -> isize;
 
 fn item(key: &[u8], value: *mut u8, value_size: usize) -> sys::tslab_map_item {
     sys::tslab_map_item {
