@@ -104,6 +104,25 @@ test('versions, conditions and lifetimes', withMap('a', { stale: 60 }, async (ma
   assert.ok(!map.delete('none'));
 }));
 
+test('a tag makes its entries absent at once', withMap('a', {}, (map) => {
+  const shoes = map.tag('shoes');
+  const hats = map.tag('hats');
+  map.put('both', 'v', { tags: [shoes, hats] });
+  assert.ok(map.insert('hats', 'v', { tags: [hats] }));
+  map.put('none', 'v');
+  assert.ok(map.invalidate('shoes'));
+  assert.ok(!map.invalidate('absent'));
+  assert.deepStrictEqual([map.has('both'), map.has('hats')], [false, true]);
+  // A value that was computed before the invalidation does not come in after it.
+  map.put('late', 'v', { tags: [shoes] });
+  assert.ok(!map.has('late'));
+  assert.ok(map.update('hats', 'w', { tags: [hats], ttl: 50 }));
+  assert.ok(map.replace('hats', map.getWith('hats').version, 'x', { tags: [hats] }));
+  assert.ok(map.invalidate('hats'));
+  assert.deepStrictEqual([map.has('hats'), map.has('none')], [false, true]);
+  for (const tags of ['shoes', [1], Array(5).fill(hats)]) assert.throws(() => map.put('k', 'v', { tags }), TypeError);
+}));
+
 test('counters are exact, and limits hold', withMap('a', {}, (map) => {
   assert.strictEqual(map.add('n'), 1);
   assert.strictEqual(map.add('n', -5), -4);

@@ -49,6 +49,11 @@ export interface MapOptions extends Lifetime {
   evict?: 'sieve';
 }
 
+export interface PutOptions extends Lifetime {
+  /** Up to four, each from Map.tag(). */
+  tags?: bigint[];
+}
+
 export interface Entry {
   value: Buffer;
   version: bigint;
@@ -68,13 +73,15 @@ export class Map implements Iterable<[Buffer, Buffer]> {
   getWith(key: Key, options?: { stale?: boolean }): Entry | undefined;
   has(key: Key): boolean;
   ttl(key: Key): number | undefined;
-  put(key: Key, value: Bytes, options?: Lifetime): void;
-  insert(key: Key, value: Bytes, options?: Lifetime): boolean;
-  update(key: Key, value: Bytes, options?: Lifetime): boolean;
-  replace(key: Key, version: bigint | number, value: Bytes, options?: Lifetime): boolean;
+  put(key: Key, value: Bytes, options?: PutOptions): void;
+  insert(key: Key, value: Bytes, options?: PutOptions): boolean;
+  update(key: Key, value: Bytes, options?: PutOptions): boolean;
+  replace(key: Key, version: bigint | number, value: Bytes, options?: PutOptions): boolean;
   delete(key: Key, version?: bigint): boolean;
   pop(key: Key): Buffer | undefined;
   touch(key: Key, ttl?: number): boolean;
+  tag(tag: Key): bigint;
+  invalidate(tag: Key): boolean;
   add(key: Key, delta?: number | bigint, options?: Lifetime & { initial?: number | bigint }): number | bigint;
   /** 0, or the seconds until there are enough tokens. */
   limit(key: Key, perSecond: number, burst: number, cost?: number): number;

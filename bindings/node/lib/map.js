@@ -8,6 +8,7 @@ const { limitMs, ttlMs, waitMs } = require('./time.js');
 const { info, scratch, ABSENT, TOO_LARGE } = native;
 const E2BIG = 7;
 const EMSGSIZE = 90;
+const TAGS_MAX = 4;
 const EVICT = { undefined: 0, null: 0, sieve: 1 };
 
 function integer(value, name, max) {
@@ -19,6 +20,14 @@ function integer(value, name, max) {
 function checkCounted(number) {
   if (typeof number !== 'bigint' && !Number.isSafeInteger(number))
     throw new RangeError(`a counter takes integers, and BigInts beyond 2 ** 53, not ${number}`);
+}
+
+/** Tags of an entry, or undefined. */
+function checkedTags(tags) {
+  if (tags === undefined) return undefined;
+  if (!Array.isArray(tags) || tags.length > TAGS_MAX || tags.some((tag) => typeof tag !== 'bigint'))
+    throw new TypeError(`tags are an array of up to ${TAGS_MAX} tags, each from tag()`);
+  return tags;
 }
 
 /** The bytes of a value that a call has copied into the scratch memory, as a Buffer of its own. */
@@ -142,23 +151,24 @@ class TslabMap {
 
   // Changes
 
-  put(key, value, { ttl } = {}) {
-    this.#native.put(key, value, ttlMs(ttl), native.PUT, 0n);
+  /** With `tags`, up to four of tag(), the entry is absent once invalidate() was called for one of them. */
+  put(key, value, { ttl, tags } = {}) {
+    this.#native.put(key, value, ttlMs(ttl), native.PUT, 0n, checkedTags(tags));
   }
 
   /** As put(), if the key is absent: whether it was. */
-  insert(key, value, { ttl } = {}) {
-    return this.#native.put(key, value, ttlMs(ttl), native.INSERT, 0n);
+  insert(key, value, { ttl, tags } = {}) {
+    return this.#native.put(key, value, ttlMs(ttl), native.INSERT, 0n, checkedTags(tags));
   }
 
   /** As put(), if the key is present: whether it was. */
-  update(key, value, { ttl } = {}) {
-    return this.#native.put(key, value, ttlMs(ttl), native.UPDATE, 0n);
+  update(key, value, { ttl, tags } = {}) {
+    return this.#native.put(key, value, ttlMs(ttl), native.UPDATE, 0n, checkedTags(tags));
   }
 
   /** As put(), if the value has this version (0n: if the key is absent): whether it had. */
-  replace(key, version, value, { ttl } = {}) {
-    return this.#native.put(key, value, ttlMs(ttl), native.REPLACE, BigInt(version));
+  replace(key, version, value, { ttl, tags } = {}) {
+    return this.#native.put(key, value, ttlMs(ttl), native.REPLACE, BigInt(version), checkedTags(tags));
   }
 
   /** Whether it was there, with that version if one is named. */
@@ -169,6 +179,19 @@ class TslabMap {
   /** Deletes a key and returns the value that it had: of several callers one gets it. */
   pop(key) {
     return this.#found(this.#native.find(key, 0, true), key, true, 0);
+  }
+
+  /**
+   * A tag as it is now, a BigInt for puts within an hour. Ask before the value is computed: if the tag is invalidated
+   * after that, be it before the put, the entry is absent.
+   */
+  tag(tag) {
+    return this.#native.tag(tag);
+  }
+
+  /** Makes all entries that have this tag absent at once, in all processes: whether there was such a tag. */
+  invalidate(tag) {
+    return this.#native.invalidate(tag);
   }
 
   /** Gives the entry another lifetime: whether it is there. */

@@ -237,15 +237,29 @@ napi_value map_changed(napi_env env, const char *call, int r) {
         return napi_get_boolean(env, r >= 0, &value) == napi_ok ? value : NULL;
 }
 
-/* put(key, value, ttlMs, mode, version) -> whether the condition held; the last three may be left out. */
+/* Sets the tags of a put: an array of what tag() returned. False: it is another thing. */
+static bool to_tags(napi_env env, napi_value value, tslab_handle tags[TSLAB_MAP_TAGS_MAX], uint32_t *ret_n) {
+        napi_value element;
+
+        if (napi_get_array_length(env, value, ret_n) != napi_ok)
+                return false;
+        for (uint32_t i = 0; i < *ret_n && i < TSLAB_MAP_TAGS_MAX; i++)
+                if (napi_get_element(env, value, i, &element) != napi_ok ||
+                    !addon_to_version(env, element, &tags[i]))
+                        return false;
+        return true;
+}
+
+/* put(key, value, ttlMs, mode, version, tags) -> whether the condition held; the last four may be left out. */
 static napi_value map_put(napi_env env, napi_callback_info info) {
         struct tslab_map_put_options options = { .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT };
-        napi_value arguments[5];
+        tslab_handle tags[TSLAB_MAP_TAGS_MAX];
+        napi_value arguments[6];
         struct Bytes key, value;
         Map *map;
         int r;
 
-        map = map_enter(env, info, "map_put", 5, arguments, &key);
+        map = map_enter(env, info, "map_put", 6, arguments, &key);
         if (!map)
                 return NULL;
         r = addon_bytes(env, arguments[1], &value);
@@ -255,8 +269,10 @@ static napi_value map_put(napi_env env, napi_callback_info info) {
                                     : addon_fail(env, "map_put", r);
         }
         if (addon_to_lifetime(env, arguments[2], &options.ttl_ms) &&
-            addon_to_uint32(env, arguments[3], &options.mode))
-                (void) addon_to_version(env, arguments[4], &options.version);
+            addon_to_uint32(env, arguments[3], &options.mode) &&
+            addon_to_version(env, arguments[4], &options.version) &&
+            to_tags(env, arguments[5], tags, &options.n_tags))
+                options.tags = tags;
         r = tslab_map_put_with(map->map, key.data, key.size, value.data, value.size, &options);
         addon_bytes_end(&value);
         addon_bytes_end(&key);
@@ -280,6 +296,39 @@ static napi_value map_remove(napi_env env, napi_callback_info info) {
                 r = tslab_map_delete(map->map, key.data, key.size);
         addon_bytes_end(&key);
         return map_changed(env, "map_delete", r);
+}
+
+/* tag(tag) -> a BigInt */
+static napi_value map_tag(napi_env env, napi_callback_info info) {
+        tslab_handle handle;
+        napi_value value;
+        struct Bytes tag;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_tag", 1, &value, &tag);
+        if (!map)
+                return NULL;
+        r = tslab_map_tag(map->map, tag.data, tag.size, TSLAB_EPOCH_CURRENT, &handle);
+        addon_bytes_end(&tag);
+        if (r < 0)
+                return addon_fail(env, "map_tag", r);
+        return napi_create_bigint_uint64(env, handle, &value) == napi_ok ? value : NULL;
+}
+
+/* invalidate(tag) -> whether there was such a tag */
+static napi_value map_invalidate(napi_env env, napi_callback_info info) {
+        napi_value value;
+        struct Bytes tag;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_invalidate", 1, &value, &tag);
+        if (!map)
+                return NULL;
+        r = tslab_map_invalidate(map->map, tag.data, tag.size);
+        addon_bytes_end(&tag);
+        return map_changed(env, "map_invalidate", r);
 }
 
 /* touch(key, ttlMs) -> whether it is there */
@@ -387,6 +436,8 @@ static void map_define(napi_env env, napi_value object, Map *map) {
                 { "put", map_put },
                 { "remove", map_remove },
                 { "touch", map_touch },
+                { "tag", map_tag },
+                { "invalidate", map_invalidate },
                 { "add", map_add },
                 { "setCounter", map_set_counter },
                 { "limit", map_limit },
