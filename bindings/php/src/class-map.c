@@ -62,25 +62,54 @@ static void map_return(TslabMap *map, int r, zval *return_value) {
                 ZVAL_BOOL(return_value, r == 0);
 }
 
+/* Reads an array of what tag() returned. Throws if it is another thing. */
+static bool read_tags(const HashTable *array, uint32_t argument, tslab_handle tags[TSLAB_MAP_TAGS_MAX],
+                      uint32_t *ret_n) {
+        zval *tag;
+
+        *ret_n = 0;
+        if (!array)
+                return true;
+        if (zend_hash_num_elements(array) > TSLAB_MAP_TAGS_MAX) {
+                zend_argument_value_error(argument, "has %d tags at most", TSLAB_MAP_TAGS_MAX);
+                return false;
+        }
+        ZEND_HASH_FOREACH_VAL(array, tag) {
+                ZVAL_DEREF(tag);
+                if (Z_TYPE_P(tag) != IS_LONG) {
+                        zend_argument_type_error(argument, "must be an array of tags, each from tag()");
+                        return false;
+                }
+                tags[(*ret_n)++] = (tslab_handle) Z_LVAL_P(tag);
+        }
+        ZEND_HASH_FOREACH_END();
+        return true;
+}
+
 /* put(), insert() and update() */
 static void map_put(INTERNAL_FUNCTION_PARAMETERS, uint32_t mode) {
+        tslab_handle tags[TSLAB_MAP_TAGS_MAX];
+        HashTable *tag_array = NULL;
         zend_string *key, *value;
         bool ttl_is_null = true;
+        uint32_t n_tags;
         double ttl = 0;
         uint64_t ttl_ms;
         int r;
 
-        ZEND_PARSE_PARAMETERS_START(2, 3)
+        ZEND_PARSE_PARAMETERS_START(2, 4)
         Z_PARAM_STR(key)
         Z_PARAM_STR(value)
         Z_PARAM_OPTIONAL
         Z_PARAM_DOUBLE_OR_NULL(ttl, ttl_is_null)
+        Z_PARAM_ARRAY_HT(tag_array)
         ZEND_PARSE_PARAMETERS_END();
 
         MAP_OR_RETURN(map);
-        if (php_tslab_read_ttl(ttl, ttl_is_null, 3, &ttl_ms) < 0)
+        if (php_tslab_read_ttl(ttl, ttl_is_null, 3, &ttl_ms) < 0 || !read_tags(tag_array, 4, tags, &n_tags))
                 RETURN_THROWS();
-        r = php_tslab_map_put_value(map, key, ZSTR_VAL(value), ZSTR_LEN(value), mode, 0, ttl_ms);
+        r = php_tslab_map_put_tagged(map, key, ZSTR_VAL(value), ZSTR_LEN(value), mode, 0, ttl_ms, tags,
+                                     n_tags);
         if (mode != TSLAB_MAP_PUT)
                 map_return(map, r, return_value);
         else if (r < 0)
@@ -100,26 +129,30 @@ ZEND_METHOD(Tslab_Map, update) {
 }
 
 ZEND_METHOD(Tslab_Map, replace) {
+        tslab_handle tags[TSLAB_MAP_TAGS_MAX];
+        HashTable *tag_array = NULL;
         zend_string *key, *value;
         bool ttl_is_null = true;
         zend_long version;
+        uint32_t n_tags;
         double ttl = 0;
         uint64_t ttl_ms;
         int r;
 
-        ZEND_PARSE_PARAMETERS_START(3, 4)
+        ZEND_PARSE_PARAMETERS_START(3, 5)
         Z_PARAM_STR(key)
         Z_PARAM_LONG(version)
         Z_PARAM_STR(value)
         Z_PARAM_OPTIONAL
         Z_PARAM_DOUBLE_OR_NULL(ttl, ttl_is_null)
+        Z_PARAM_ARRAY_HT(tag_array)
         ZEND_PARSE_PARAMETERS_END();
 
         MAP_OR_RETURN(map);
-        if (php_tslab_read_ttl(ttl, ttl_is_null, 4, &ttl_ms) < 0)
+        if (php_tslab_read_ttl(ttl, ttl_is_null, 4, &ttl_ms) < 0 || !read_tags(tag_array, 5, tags, &n_tags))
                 RETURN_THROWS();
-        r = php_tslab_map_put_value(map, key, ZSTR_VAL(value), ZSTR_LEN(value), TSLAB_MAP_REPLACE,
-                                    (tslab_handle) version, ttl_ms);
+        r = php_tslab_map_put_tagged(map, key, ZSTR_VAL(value), ZSTR_LEN(value), TSLAB_MAP_REPLACE,
+                                     (tslab_handle) version, ttl_ms, tags, n_tags);
         map_return(map, r, return_value);
 }
 
@@ -157,6 +190,33 @@ ZEND_METHOD(Tslab_Map, pop) {
                 RETURN_STR(value);
         if (r != -ENOENT)
                 map_throw(map, r);
+}
+
+ZEND_METHOD(Tslab_Map, tag) {
+        tslab_handle handle;
+        zend_string *tag;
+        int r;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(tag)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        r = php_tslab_map_tag(map, tag, &handle);
+        if (r == 0)
+                RETURN_LONG((zend_long) handle);
+        map_throw(map, r);
+}
+
+ZEND_METHOD(Tslab_Map, invalidate) {
+        zend_string *tag;
+
+        ZEND_PARSE_PARAMETERS_START(1, 1)
+        Z_PARAM_STR(tag)
+        ZEND_PARSE_PARAMETERS_END();
+
+        MAP_OR_RETURN(map);
+        map_return(map, php_tslab_map_invalidate(map, tag), return_value);
 }
 
 ZEND_METHOD(Tslab_Map, touch) {

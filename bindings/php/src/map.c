@@ -31,12 +31,20 @@ int php_tslab_ttl_ms(double seconds, uint64_t *ret_ms) {
 
 int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, size_t value_size,
                             uint32_t mode, tslab_handle version, uint64_t ttl_ms) {
+        return php_tslab_map_put_tagged(map, key, value, value_size, mode, version, ttl_ms, NULL, 0);
+}
+
+int php_tslab_map_put_tagged(TslabMap *map, zend_string *key, const char *value, size_t value_size,
+                             uint32_t mode, tslab_handle version, uint64_t ttl_ms, const tslab_handle *tags,
+                             uint32_t n_tags) {
         const struct tslab_map_put_options options = {
                 .size = sizeof(options),
                 .epoch = TSLAB_EPOCH_CURRENT,
                 .ttl_ms = ttl_ms,
                 .mode = mode,
                 .version = version,
+                .tags = tags,
+                .n_tags = n_tags,
         };
         struct tslab_map *live;
         int r;
@@ -259,6 +267,24 @@ int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint64_t ttl_ms) {
         int r;
 
         WITH_MAP(map, live, r, tslab_map_touch(live, ZSTR_VAL(key), ZSTR_LEN(key), ttl_ms));
+        return r;
+}
+
+/* The tag as it is now. */
+int php_tslab_map_tag(TslabMap *map, zend_string *tag, tslab_handle *ret) {
+        struct tslab_map *live;
+        int r;
+
+        WITH_MAP(map, live, r, tslab_map_tag(live, ZSTR_VAL(tag), ZSTR_LEN(tag), TSLAB_EPOCH_CURRENT, ret));
+        return r;
+}
+
+/* Makes all entries of a tag absent. */
+int php_tslab_map_invalidate(TslabMap *map, zend_string *tag) {
+        struct tslab_map *live;
+        int r;
+
+        WITH_MAP(map, live, r, tslab_map_invalidate(live, ZSTR_VAL(tag), ZSTR_LEN(tag)));
         return r;
 }
 

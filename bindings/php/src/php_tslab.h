@@ -121,6 +121,10 @@ static zend_always_inline int php_tslab_map_use(TslabMap *map, struct tslab_map 
 int php_tslab_ttl_ms(double seconds, uint64_t *ret_ms);
 int php_tslab_map_put_value(TslabMap *map, zend_string *key, const char *value, size_t value_size,
                             uint32_t mode, tslab_handle version, uint64_t ttl_ms);
+/* As php_tslab_map_put_value(), with tags from php_tslab_map_tag(). */
+int php_tslab_map_put_tagged(TslabMap *map, zend_string *key, const char *value, size_t value_size,
+                             uint32_t mode, tslab_handle version, uint64_t ttl_ms, const tslab_handle *tags,
+                             uint32_t n_tags);
 int php_tslab_map_get_value(TslabMap *map, zend_string *key, zend_string **ret, struct tslab_map_info *info);
 int php_tslab_map_remove(TslabMap *map, zend_string *key, tslab_handle version);
 int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, zend_long initial,
@@ -135,6 +139,8 @@ int php_tslab_map_take_value(TslabMap *map, zend_string *key, zend_string **ret,
 zend_string *php_tslab_map_next_key(TslabMap *map, struct tslab_map_cursor *cursor,
                                     struct tslab_map_info *ret_info);
 int php_tslab_map_prolong(TslabMap *map, zend_string *key, uint64_t ttl_ms);
+int php_tslab_map_tag(TslabMap *map, zend_string *tag, tslab_handle *ret);
+int php_tslab_map_invalidate(TslabMap *map, zend_string *tag);
 int php_tslab_map_take_tokens(TslabMap *map, zend_string *key, double per_second, uint32_t burst,
                               uint32_t cost, uint64_t *ret_retry_ms);
 int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint32_t limit_ms,

@@ -45,22 +45,32 @@ final class Map implements \Countable, \IteratorAggregate
     /** The value and its version, for replace(). */
     public function getVersion(string $key): ?array {}
 
-    public function put(string $key, string $value, ?float $ttl = null): void {}
+    /** With $tags, up to four of tag(), the entry is absent once invalidate() was called for one of them. */
+    public function put(string $key, string $value, ?float $ttl = null, array $tags = []): void {}
 
     /** As put(), if the key is absent: whether it was. */
-    public function insert(string $key, string $value, ?float $ttl = null): bool {}
+    public function insert(string $key, string $value, ?float $ttl = null, array $tags = []): bool {}
 
     /** As put(), if the key is present: whether it was. */
-    public function update(string $key, string $value, ?float $ttl = null): bool {}
+    public function update(string $key, string $value, ?float $ttl = null, array $tags = []): bool {}
 
     /** As put(), if the value has this version (0: if the key is absent): whether it had. */
-    public function replace(string $key, int $version, string $value, ?float $ttl = null): bool {}
+    public function replace(string $key, int $version, string $value, ?float $ttl = null, array $tags = []): bool {}
 
     /** Whether it was there, with that version if one is named. */
     public function delete(string $key, ?int $version = null): bool {}
 
     /** Deletes the key and returns its value: of several callers one gets it. */
     public function pop(string $key): ?string {}
+
+    /**
+     * A tag as it is now, for puts within an hour. Ask before the value is computed: if the tag is invalidated after that,
+     * be it before the put, the entry is absent.
+     */
+    public function tag(string $tag): int {}
+
+    /** Makes all entries that have this tag absent at once, in all processes: whether there was such a tag. */
+    public function invalidate(string $tag): bool {}
 
     /** Gives the entry another lifetime: whether it is there. */
     public function touch(string $key, float $ttl): bool {}
