@@ -79,6 +79,7 @@ MEASURES = {
     'map-sessions': 'get and put of 256 bytes by key, in stores that web workers share; tslab also by handle',
     'map-values': 'get and put of 16 bytes to 1 MiB by key, beside a memcpy out of and into shared memory',
     'map-cycle': 'one key: get, put, delete and put; puts of new keys, and their deletes',
+    'map-tags': 'one key with no tag, one or four: get; a put with one; the invalidation of a tag',
     'map-index': "the index of a map after 10,000,000 inserts, each with a delete, in a pool of 4 MiB",
     'map-growth': 'insert, get and replacing put of random ones of 10^3 to 10^7 keys, 32 bytes each',
     'map-room': 'the most free memory with which a put of a large value fails',
@@ -107,6 +108,8 @@ SOAK_YARDSTICK = 'lines'
 KEYS = [10 ** n for n in range(3, 8)]    # as in bench/keys/keys.c
 KEYS_BOUNDS = {'get': 1.5, 'replace': 2, 'insert': 2}   # times the floor, from KEYS_LARGE keys on
 KEYS_LARGE = 10 ** 5
+TAGS = {'get_0_tags': 'get, no tag', 'get_1_tag': 'get, one tag', 'get_4_tags': 'get, four tags', 'put_1_tag': 'put, one tag',
+        'invalidate': 'invalidate a tag of 10,000 entries'}
 CYCLE = ['get', 'replace', 'delete_and_put', 'put_new', 'delete']
 ROOM_SIZES = [7168, 10240, 65536, 262144, 1048576]
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
@@ -187,6 +190,7 @@ def store_cases():
             ('sessions', ['put_ns', 'get_ns'] + [f'handle_{o}_ns' for o in ('put', 'read', 'get', 'get_hot')], STORES),
             ('values', both, STORES),
             ('cycle', [f'{name}_ns' for name in CYCLE], STORES),
+            ('tags', [f'{name}_ns' for name in TAGS], ['tslab-map']),
             ('counters', ['add_ns', 'add_at_ns', 'contended_ns'], STORES),
             ('limits', ['limit_ns'], ['tslab-map'])]:
         yield Case(f'map-{name}', f'map-{name}', [name], contenders, metrics, store=True)

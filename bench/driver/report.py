@@ -187,6 +187,8 @@ class Report:
                       title=operation)
         self.tell(texts.CYCLE)
         self.grid([(name.replace('_', ' '), 'map-cycle', f'{name}_ns', 1) for name in plan.CYCLE], stores)
+        self.tell(texts.TAGS)
+        self.grid([(label, 'map-tags', f'{name}_ns', 1) for name, label in plan.TAGS.items()], stores)
         self.keys()
         self.uptime()
         self.tell(texts.COUNTERS)

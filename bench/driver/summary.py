@@ -279,6 +279,8 @@ def store_targets(s):
                       None if None in over_floor else max(over_floor), bound, 'x')
     index = [median('map-growth', f'index_bytes_{n}') for n in plan.KEYS]
     yield at_most('index by the number of keys, worst', None if None in index else max(index), 48, 'bytes')
+    tagged, plain = (median('map-tags', f'get_{name}_ns') for name in ('1_tag', '0_tags'))
+    yield at_most('a tag adds to a get', None if None in (tagged, plain) else tagged - plain, 25, 'ns')
     yield at_most('counter, add by key', median('map-counters', 'add_ns'), 60, 'ns')
     yield at_most('counter, add by a version that was looked up', median('map-counters', 'add_at_ns'), 25, 'ns')
     yield at_most('two processes on one counter over a contended locked add',

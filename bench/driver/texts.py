@@ -54,6 +54,10 @@ VALUES = '''
 Values by size, put and get:
 '''
 
+TAGS = '''
+One key of 10,000, with 64 bytes, that has no tag, one, or four; and an invalidation of the tag that all keys have.
+'''
+
 CYCLE = '''
 One key of 10,000, with 64 bytes: a get, a put that replaces the value, a delete with the put after it; then puts of new
 keys, and their deletes. `memory` is a memcpy and, as a delete, one locked compare-and-set.

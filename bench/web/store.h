@@ -48,6 +48,8 @@ typedef struct Store {
         StoreFunction find_counter, add_at; /* the counter that was found before */
         StoreFunction limit; /* takes a token of the key's bucket */
         void (*put_ttl)(StoreItem *item, uint64_t ttl_ms);
+        void (*put_tagged)(StoreItem *item, uint32_t n_tags); /* up to 4; NULL: there are no tags */
+        void (*invalidate)(void); /* the first of these tags */
         uint64_t (*bytes)(void); /* that the values take now; with put_ttl */
         StoreOperation sessions[8]; /* besides put and get */
 } Store;

@@ -124,6 +124,29 @@ static void map_put_ttl(StoreItem *item, uint64_t ttl_ms) {
                    tslab_map_put_with(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size, &options));
 }
 
+#define TAG_NAME_SIZE 5
+
+static const char tag_names[TSLAB_MAP_TAGS_MAX][TAG_NAME_SIZE] = { "tag0", "tag1", "tag2", "tag3" };
+static tslab_handle tags[TSLAB_MAP_TAGS_MAX];
+
+static void map_put_tagged(StoreItem *item, uint32_t n_tags) {
+        struct tslab_map_put_options options = {
+                .size = sizeof(options), .epoch = TSLAB_EPOCH_CURRENT, .n_tags = n_tags, .tags = tags
+        };
+
+        for (uint32_t i = 0; i < n_tags; i++)
+                if (tags[i] == 0)
+                        call_check("tag", tslab_map_tag(map, tag_names[i], TAG_NAME_SIZE - 1,
+                                                        TSLAB_EPOCH_CURRENT, &tags[i]));
+        call_check("put",
+                   tslab_map_put_with(map, item->key, STORE_KEY_SIZE - 1, item->value, item->size, &options));
+}
+
+static void map_invalidate(void) {
+        call_check("invalidate", tslab_map_invalidate(map, tag_names[0], TAG_NAME_SIZE - 1));
+        tags[0] = 0;
+}
+
 /* Others may be reading the old object, so a new one takes its place. */
 static void handle_update(StoreItem *item) {
         tslab_handle *place = &handles[item->number % HANDLES], handle;
@@ -175,6 +198,8 @@ const Store store_tslab = {
         .add_at = map_add_at,
         .limit = map_limit,
         .put_ttl = map_put_ttl,
+        .put_tagged = map_put_tagged,
+        .invalidate = map_invalidate,
         .bytes = map_bytes,
         .sessions = {
                 { "handle_put", false, handle_update },

@@ -4,6 +4,7 @@
  *      sessions    get and put of 256 bytes; with tslab also by handle
  *      values      get and put of 16 bytes to 1 MiB
  *      cycle       one key: get, put, delete and put
+ *      tags        gets of entries with tags, and an invalidation
  *      counters    adding 1, by key and by what was looked up before; two processes that add to one key
  *      limits      taking a token of a bucket
  *      expiry      another process's calls while 10^6 entries expire within a second
@@ -45,6 +46,7 @@ static const struct {
         { "values", web_values },
         { "counters", web_counters },
         { "cycle", web_cycle },
+        { "tags", web_tags },
         { "index", web_index },
         { "room", web_room },
         { "limits", web_limits },

@@ -32,6 +32,7 @@ void web_metric(Web *web, double value, const char *format, ...) __attribute__((
 void web_sessions(Web *web);
 void web_values(Web *web);
 void web_cycle(Web *web);
+void web_tags(Web *web);
 void web_counters(Web *web);
 void web_limits(Web *web);
 void web_expiry(Web *web);
