@@ -3,6 +3,7 @@
     test-cache.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import asyncio
 import concurrent.futures
 import contextlib
 import datetime
@@ -320,6 +321,47 @@ class Alone(unittest.TestCase):
             cache.get_or_compute('b', lambda: 1 / 0, stale_on_error=True)
         with self.assertRaises(KeyboardInterrupt):
             cache.get_or_compute('b', self.interrupt, stale_on_error=True)
+
+    def test_refreshes_early(self):
+        cache = self.open(name='early', ttl=100)
+        cache.set('a', 'old')
+        self.assertEqual(cache.get_or_compute('a', self.fail, early=1), 'old')
+
+        def make():
+            self.assertEqual(cache.get_or_compute('a', self.fail, early=1000), 'old')       # one computes
+            self.assertEqual(cache.get('a'), 'old')
+            return 'new'
+
+        with self.assertLogs('tslab', 'WARNING'):
+            self.assertEqual(cache.get_or_compute('a', lambda: 1 / 0, early=1000), 'old')
+        self.assertEqual(cache.get_or_compute('a', make, early=1000), 'new')
+        self.assertEqual(cache.get('a'), 'new')
+        with self.assertRaises(KeyboardInterrupt):
+            cache.get_or_compute('a', self.interrupt, early=1000)
+        self.assertEqual(cache.get_or_compute('a', lambda: cache.delete('a'), early=1000), True)
+        self.assertIsNone(cache.get('a'), 'a deletion is newer than what was computed before it')
+        cache.set('b', 'endless', ttl=math.inf)
+        self.assertEqual(cache.get_or_compute('b', self.fail, early=1000), 'endless')
+        self.assertEqual(cache.get_or_compute('c', lambda: 'first', early=1000, tags=['t']), 'first')
+        self.assertEqual(cache.get_or_compute('c', lambda: cache.invalidate('t'), early=1000, tags=['t']), True)
+        self.assertIsNone(cache.get('c'))
+
+    def test_refreshes_early_in_a_task(self):
+        cache = self.open(name='early', ttl=100)
+        cache.set('a', 'old')
+
+        async def make():
+            await asyncio.sleep(0)
+            return 'new'
+
+        async def main():
+            values = [await cache.get_or_compute('a', make, early=1000) for _ in range(2)]
+            self.assertEqual(values, ['old', 'old'])
+            await asyncio.gather(*tslab.cache._tasks)
+
+        asyncio.run(main())
+        self.assertEqual(cache.get('a'), 'new')
+        self.assertFalse(tslab.cache._tasks)
 
     @staticmethod
     def interrupt():

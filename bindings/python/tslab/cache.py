@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import contextvars
 import errno
@@ -9,7 +10,7 @@ import inspect
 import math
 import sys
 import time
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar
 
 from tslab import _wait
 from tslab._bytes import Key, encoded
@@ -31,7 +32,9 @@ UNKEPT = FullError, TooLargeError, DaemonError, ReplacedError, EpochClosedError,
 _computing: contextvars.ContextVar[FrozenSet[Tuple[bytes, int, int]]] = contextvars.ContextVar('computing', default=frozenset())
 
 _NONE = object()
-_FOUND, _COMPUTE, _WAIT = range(3)
+_tasks: Set[Any] = set()    # that compute values before their end
+_FOUND, _COMPUTE, _WAIT, _REFRESH = range(4)
+_EARLY = b'\0early\0'      # and a key: the claim of the caller that computes the key's value before its end
 
 
 def _bytes(value: Any) -> bytes:
@@ -147,7 +150,8 @@ class Cache(Store):
     # Computing
 
     def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
-                       timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False) -> Any:
+                       timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False,
+                       early: float = 0) -> Any:
         """Returns a key's value. If the key is absent, sets it to the value that `make` returns.
 
         One caller of all processes and threads computes the value; the others wait for it, or get the stale value if
@@ -159,20 +163,28 @@ class Cache(Store):
         With `stale_on_error`, a caller whose `make` raises an Exception gets the stale value, if the map keeps one, and
         that is logged; the next caller computes again.
 
+        With `early`, one caller computes the value anew in the last `early` seconds before its end, while all others go on
+        with it; nobody waits then. With asyncio that is a task in the background, and the caller goes on, too. If `make`
+        raises an Exception there, the value serves until its end, and that is logged.
+
         With `tags`, up to four, the value is absent once invalidate() was called for one of them, be it while `make` runs.
 
         `make` must not ask for the same key: RuntimeError. If it is a coroutine function, this returns a coroutine. A
         caller in a thread in which asyncio runs, and that does not await, computes the value rather than to stop the
         loop."""
         if inspect.iscoroutinefunction(make):
-            return self.get_or_compute_async(key, make, ttl, timeout, tags=tags, stale_on_error=stale_on_error)
+            return self.get_or_compute_async(key, make, ttl, timeout, tags=tags, stale_on_error=stale_on_error, early=early)
         data, end = encoded(key), time.monotonic() + timeout
         claim = ffi.new('struct claim *')
         try:
             while True:
-                state, value = self._seek(data, claim)
+                state, value = self._seek(data, claim, 0 if early and _wait.runs_loop() else early)
                 if state == _FOUND:
                     return value
+                if state == _REFRESH:
+                    with self._refreshing(data, claim, value, ttl, tags) as result:
+                        result.append(make())
+                    return result[-1]
                 if state == _COMPUTE or _wait.runs_loop() or not self._wait(data, claim.version, end):
                     break
             handles = self._tags(tags)
@@ -191,15 +203,21 @@ class Cache(Store):
             return value
 
     async def get_or_compute_async(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
-                                   timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False) -> Any:
+                                   timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False,
+                                   early: float = 0) -> Any:
         """As get_or_compute(), for asyncio. What `make` returns is awaited, if it can be."""
         data, end = encoded(key), time.monotonic() + timeout
         claim = ffi.new('struct claim *')
         try:
             while True:
-                state, value = self._seek(data, claim)
+                state, value = self._seek(data, claim, early)
                 if state == _FOUND:
                     return value
+                if state == _REFRESH:
+                    task = asyncio.ensure_future(self._refresh_async(data, claim, value, ttl, tags, make))
+                    _tasks.add(task)        # asyncio itself does not keep it
+                    task.add_done_callback(_tasks.discard)
+                    return value[0]
                 if state == _COMPUTE or not await self._wait_async(data, claim.version, end):
                     break
             handles = self._tags(tags)
@@ -216,14 +234,50 @@ class Cache(Store):
                 raise
             return value
 
-    def _seek(self, key: bytes, claim: Any) -> Tuple[int, Any]:
-        """The value; or a claim that is the caller's; or whether to wait for that of another."""
+    @contextlib.contextmanager
+    def _refreshing(self, key: bytes, claim: Any, present: Tuple[Any, int], ttl: Optional[Lifetime],
+                    tags: Sequence[Key]) -> Iterator[List[Any]]:
+        """The body appends the new value to the list, which begins with the present one. Its Exceptions are logged."""
+        early, result = _EARLY + key, [present[0]]
+        try:
+            handles = self._tags(tags)
+            with self._is_computing(early, claim):
+                yield result
+            if handles is not None:
+                with contextlib.suppress(ChangedError):     # another value, or a deletion, is newer
+                    self._write(Map.replace, key, present[1], self.dumps(result[-1]), EPOCH_CURRENT, self._lifetime(ttl), handles)
+        except UNKEPT as e:
+            self._tell_unkept(e)
+        except Exception as e:      # noqa: BLE001 (of `make`)
+            self._log_seldom('early', 'a computation before the end of a value failed: %s: %s', type(e).__name__, e)
+        finally:
+            self._give_up(early, claim)
+
+    async def _refresh_async(self, key: bytes, claim: Any, present: Tuple[Any, int], ttl: Optional[Lifetime],
+                             tags: Sequence[Key], make: Callable[[], Any]) -> None:
+        with self._refreshing(key, claim, present, ttl, tags) as result:
+            value = make()
+            result.append(await value if inspect.isawaitable(value) else value)
+
+    def _claim_early(self, key: bytes, claim: Any) -> bool:
+        """Whether the caller is the one that computes the value before its end."""
+        try:
+            self._write(Map._claim, _EARLY + key, claim)
+        except Error:       # the value is there all the same
+            return False
+        return bool(claim.mine)
+
+    def _seek(self, key: bytes, claim: Any, early: float = 0) -> Tuple[int, Any]:
+        """The value; or a claim that is the caller's; or whether to wait for that of another. Of a value that ends within
+        `early` seconds also the version, if it is the caller's to compute anew."""
         absent = object()
         while True:
             found = self._find(key, lib.TSLAB_MAP_STALE)
             value = self._value(found, absent)
             is_fresh = found is not None and not is_stale(found[1])
-            if is_fresh and value is not absent:
+            if found is not None and is_fresh and value is not absent:
+                if early and ttl_left(found[1]) <= early and self._claim_early(key, claim):
+                    return _REFRESH, (value, int(found[1].version))
                 return _FOUND, value
             if found is not None and is_fresh:
                 self._forget(key, found[1].version)

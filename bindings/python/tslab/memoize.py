@@ -42,7 +42,7 @@ def _text(value: Any) -> str:
 class Memoize:
     """The decorator of Cache.memoize, with its options or without.
 
-    `ttl`, `timeout` and `stale_on_error` are as in Cache.get_or_compute(). A result is found by the function's name and arguments, be they
+    `ttl`, `timeout`, `stale_on_error` and `early` are as in Cache.get_or_compute(). A result is found by the function's name and arguments, be they
     given by position, by name or by default: numbers, text, bytes, None, dates and the like, and lists, tuples, sets and
     dicts of them. For others, as the `self` of a method, `key` is a function that gets the arguments and returns text or
     bytes. The decorated function has `key_of(...)`, the cache's key for these arguments, and `forget(...)`, which deletes
@@ -56,10 +56,11 @@ class Memoize:
 
     def __call__(self, function: Optional[Callable[..., Any]] = None, *, ttl: Optional[Lifetime] = None, timeout: float = 30,
                  key: Optional[Callable[..., Key]] = None, name: Optional[str] = None,
-                 tags: Union[Sequence[Key], Callable[..., Sequence[Key]]] = (), stale_on_error: bool = False) -> Any:
+                 tags: Union[Sequence[Key], Callable[..., Sequence[Key]]] = (), stale_on_error: bool = False,
+                 early: float = 0) -> Any:
         if function is None:
             return functools.partial(self.__call__, ttl=ttl, timeout=timeout, key=key, name=name, tags=tags,
-                                     stale_on_error=stale_on_error)
+                                     stale_on_error=stale_on_error, early=early)
         inner, cache = function, self._cache
         name = name or f'{inner.__module__}.{inner.__qualname__}'
         signature = inspect.signature(inner)
@@ -79,11 +80,11 @@ class Memoize:
 
         def get(*args: Any, **kwargs: Any) -> Any:
             return cache.get_or_compute(key_of(*args, **kwargs), lambda: inner(*args, **kwargs), ttl, timeout,
-                                        tags=tags_of(*args, **kwargs), stale_on_error=stale_on_error)
+                                        tags=tags_of(*args, **kwargs), stale_on_error=stale_on_error, early=early)
 
         async def get_async(*args: Any, **kwargs: Any) -> Any:
             return await cache.get_or_compute_async(key_of(*args, **kwargs), lambda: inner(*args, **kwargs), ttl, timeout,
-                                                    tags=tags_of(*args, **kwargs), stale_on_error=stale_on_error)
+                                                    tags=tags_of(*args, **kwargs), stale_on_error=stale_on_error, early=early)
 
         outer: Any = functools.wraps(inner)(get_async if inspect.iscoroutinefunction(inner) else get)
         outer.key_of = key_of
