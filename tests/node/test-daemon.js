@@ -2,7 +2,7 @@
 // Processes that start a daemon where there is none: all have one pool, and the daemon ends after them.
 
 const assert = require('node:assert');
-const { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } = require('node:fs');
+const { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
@@ -74,4 +74,25 @@ test('a daemon that cannot be started', () => {
   assert.throws(() => open({ idle: 0 }), { name: 'RangeError', message: /--exit-idle/ });
   assert.throws(() => open({ sise: '64M' }), { name: 'RangeError', message: /no option sise/ });
   assert.throws(() => open({ program: '/nonexistent/tslabd' }), /cannot be started \(ENOENT\)/);
+});
+
+test('a daemon that fails after its start tells why, at once', async (t) => {
+  const taken = path.join(folder, 'taken.sock');
+  mkdirSync(taken);
+  assert.throws(() => tslab.open(taken, { start }), /cannot serve the pool .*taken\.sock: .*in use by another program.*By hand: .*--listen=/);
+
+  // Beside a process that still has the memory of a daemon that was killed, no other daemon begins.
+  const socket = path.join(folder, 'killed.sock');
+  const one = child('started', socket, start);
+  t.after(() => one.kill('SIGKILL'));
+  await number(one);
+  const daemon = Number(withArgument(`--listen=${socket}`));
+  process.kill(daemon, 'SIGKILL');
+  await waitFor(() => withArgument(`--listen=${socket}`) === undefined);
+  assert.throws(() => tslab.open(socket, { start }), /cannot serve the pool .*killed\.sock: .*in use by 1 process.*--adopt=/);
+
+  // One that is killed without a word, each time.
+  const silent = path.join(folder, 'tslabd');
+  writeFileSync(silent, '#!/bin/sh\n[ "$1" = --check-config ] || kill -9 $$\n', { mode: 0o755 });
+  assert.throws(() => tslab.open(path.join(folder, 'silent.sock'), { start: { ...start, program: silent } }), /it ended and said nothing/);
 });

@@ -3,12 +3,16 @@
 
 const { spawnSync } = require('node:child_process');
 const { createHash } = require('node:crypto');
-const { statSync } = require('node:fs');
+const { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, statSync } = require('node:fs');
+const os = require('node:os');
 const path = require('node:path');
 
 const ABSENT = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'ENOTCONN', 'EPIPE']);
 const OPTIONS = new Set(['program', 'size', 'idle', 'threads', 'retain', 'keep', 'mode', 'group']);
 const LOOK_MS = 5;
+const AGAIN_MS = 100;
+const SILENT_MAX = 3;
+const OTHER = 'is served by another tslabd already';     // of daemon/peer/listener.c and daemon/takeover/takeover.c
 // Of a service manager: it is this process's, not the daemon's.
 const MANAGER = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID', 'LISTEN_FDS', 'LISTEN_PID', 'LISTEN_FDNAMES',
   'MEMORY_PRESSURE_WATCH', 'MEMORY_PRESSURE_WRITE'];
@@ -61,35 +65,96 @@ function check({ program, args, options }) {
   if (status !== 0) throw new RangeError(`${program} refuses its settings: ${stderr.trim()}`);
 }
 
+/** The last words of a daemon: a pipe, of which it has the other end until it ends. */
+class Words {
+  #fd;
+  #text = '';
+
+  constructor() {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'tslab-'));
+    try {
+      this.path = path.join(folder, 'words');
+      const { error, status } = spawnSync('mkfifo', ['-m', '600', this.path], { stdio: 'ignore' });
+      if (error || status !== 0) throw new Error(`start: no pipe can be made in ${folder}`);
+      this.#fd = openSync(this.path, constants.O_RDONLY | constants.O_NONBLOCK);
+    } catch (e) {
+      rmSync(folder, { recursive: true });
+      throw e;
+    }
+    this.folder = folder;
+  }
+
+  /** Reads all that it has said. Whether it has ended. */
+  readAll() {
+    const buffer = Buffer.allocUnsafe(4096);
+    try {
+      for (;;) {
+        const n = readSync(this.#fd, buffer);
+        if (n === 0) return true;
+        this.#text = (this.#text + buffer.toString('utf8', 0, n)).slice(-4096);
+      }
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error;
+      return false;
+    }
+  }
+
+  /** Why it could not serve, or ''. */
+  get errors() {
+    return this.#text.split('\n').filter((line) => line.startsWith('tslabd: err: ')).map((line) => line.slice(13)).join('; ');
+  }
+
+  close() {
+    closeSync(this.#fd);
+  }
+}
+
 /** Nobody's child: pm2 ends all children of a process that it ends, and a thread that has ended reaps none. */
 function launch({ program, args, options }) {
-  spawnSync('sh', ['-c', 'setsid "$0" "$@" &', program, ...args], { ...options, stdio: 'ignore' });
+  const words = new Words();
+  // The shell itself opens the pipe, so that it is open on return.
+  spawnSync('sh', ['-c', 'exec 2>"$0"; setsid "$@" &', words.path, program, ...args], { ...options, stdio: 'ignore' });
+  rmSync(words.folder, { recursive: true });
+  return words;
+}
+
+function makeFailure(name, { program, args }, words, cause) {
+  const said = words.errors || 'it ended and said nothing';
+  return new Error(`${program} cannot serve the pool ${name || '"default"'}: ${said}. By hand: ${program} ${args.join(' ')}`, { cause });
 }
 
 /**
  * Opens a pool by `open`, and starts its daemon where there is none. Several processes may do so at once: of their daemons
- * one serves, and the others end. Waits for it, for up to so many seconds.
+ * one serves, and the others end. Waits for it, for up to so many seconds, or until the own daemon has failed.
  */
 function openStarted(open, name, start, timeout) {
   const daemon = described(name, start === true ? {} : start);
   const end = performance.now() + timeout * 1000;
   const pause = new Int32Array(new SharedArrayBuffer(4));
-  let started = 0;
-  for (;;) {
-    try {
-      return open();
-    } catch (error) {
-      if (!ABSENT.has(error.code)) throw error;
-      const now = performance.now();
-      if (now > end) throw error;
-      if (started === 0) check(daemon);
-      // Another process's daemon may have been the one that serves, and have ended since.
-      if (started === 0 || now > started + 1000) {
-        launch(daemon);
-        started = now;
+  let words, begun = 0, silent = 0;
+  try {
+    for (;;) {
+      const hasEnded = words?.readAll();      // before the look, so that a daemon that served is seen
+      try {
+        return open();
+      } catch (error) {
+        if (!ABSENT.has(error.code)) throw error;
+        const now = performance.now();
+        if (now > end) throw words ? makeFailure(name, daemon, words, error) : error;
+        if (hasEnded && words.errors && !words.errors.includes(OTHER)) throw makeFailure(name, daemon, words, error);
+        if (words === undefined) check(daemon);
+        // Another process's daemon may have been the one that serves, and have ended since.
+        if (words === undefined || (hasEnded && now > begun + AGAIN_MS)) {
+          if (words && !words.errors && ++silent === SILENT_MAX) throw makeFailure(name, daemon, words, error);
+          words?.close();
+          words = launch(daemon);
+          begun = now;
+        }
+        Atomics.wait(pause, 0, 0, LOOK_MS);
       }
-      Atomics.wait(pause, 0, 0, LOOK_MS);
     }
+  } finally {
+    words?.close();     // the daemon has no use for it any more, and goes on without
   }
 }
 
