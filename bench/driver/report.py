@@ -207,6 +207,8 @@ class Report:
             self.picture(f'keys-{operation}')
             self.grid([(f'{n:,}', 'map-growth', f'{operation}_ns_{n}', 1) for n in plan.KEYS], plan.GROWING,
                       title=operation)
+        self.grid([(f'{n:,}', 'map-growth', f'get_16_ns_{n}', 1) for n in plan.KEYS], ['tslab-map', 'tslab-huge'],
+                  title='get, 16 in a call')
         self.grid([(f'{n:,}', 'map-growth', f'index_bytes_{n}', 1) for n in plan.KEYS], ['tslab-map'],
                   title='index, bytes an entry')
 

@@ -259,8 +259,8 @@ def store_targets(s):
         figure = s.get(case, 'tslab-map', metric)
         return figure.median if figure else None
 
-    def over(case, other, metric):
-        figure = s.ratio(case, 'tslab-map', other, metric)
+    def over(case, other, metric, store='tslab-map'):
+        figure = s.ratio(case, store, other, metric)
         return figure.median if figure else None
 
     yield at_most('get + check of a handle', median('map-sessions', 'handle_get_hot_ns'), 5, 'ns')
@@ -273,10 +273,12 @@ def store_targets(s):
     for size, name in zip(plan.ROOM_SIZES, ('7 KiB', '10 KiB', '64 KiB', '256 KiB', '1 MiB')):
         yield at_most(f'most free memory with which a put of {name} fails, over its size',
                       median('map-room', f'short_{size}'), 1.1, 'x')
-    for operation, bound in plan.KEYS_BOUNDS.items():
-        over_floor = [over('map-growth', 'memory', f'{operation}_ns_{n}') for n in plan.KEYS if n >= plan.KEYS_LARGE]
-        yield at_most(f'{operation}, from {plan.KEYS_LARGE:,} to {plan.KEYS[-1]:,} keys, over the floor, worst',
-                      None if None in over_floor else max(over_floor), bound, 'x')
+    for store, name in ('tslab-map', ''), ('tslab-huge', ' in huge pages'):
+        for operation, bound in plan.KEYS_BOUNDS.items():
+            over_floor = [over('map-growth', 'memory', f'{operation}_ns_{n}', store) for n in plan.KEYS
+                          if n >= plan.KEYS_LARGE]
+            yield at_most(f'{operation}{name}, from {plan.KEYS_LARGE:,} to {plan.KEYS[-1]:,} keys, over the floor, worst',
+                          None if None in over_floor else max(over_floor), bound, 'x')
     index = [median('map-growth', f'index_bytes_{n}') for n in plan.KEYS]
     yield at_most('index by the number of keys, worst', None if None in index else max(index), 48, 'bytes')
     tagged, plain = (median('map-tags', f'get_{name}_ns') for name in ('1_tag', '0_tags'))

@@ -7,6 +7,10 @@
  * nanoseconds, medians of rounds, and each operation as a curve. `memory` is the floor: an open-addressed table of
  * indexes into an array, in a memfd, with nothing that a reader could rely on while another process writes. Each of its
  * gets misses the cache twice.
+ *
+ * A processor begins the next get of a loop before the last one ended, if both fit its window of some hundred
+ * instructions: so a loop of the floor's gets waits for several keys' memory at one time. `get_latency` is a get whose
+ * key is known only when the last one's value is, and `get_16` one of 16 in a call.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,12 +50,28 @@ static void keys_put(const KeyStore *store, uint64_t number) {
         store->put(keys_key(number), value);
 }
 
+static void keys_check(uint64_t number, const uint64_t value[KEYS_VALUE_SIZE / 8]) {
+        if (value[0] != number || value[KEYS_VALUE_SIZE / 8 - 1] != number)
+                bench_fail("the value of another key");
+}
+
 static void keys_get(const KeyStore *store, uint64_t number) {
         uint64_t value[KEYS_VALUE_SIZE / 8];
 
         store->get(keys_key(number), value);
-        if (value[0] != number || value[KEYS_VALUE_SIZE / 8 - 1] != number)
-                bench_fail("the value of another key");
+        keys_check(number, value);
+}
+
+static uint64_t zero; /* of keys_get_next() */
+
+static void keys_get_next(const KeyStore *store, uint64_t number) {
+        uint64_t value[KEYS_VALUE_SIZE / 8], read;
+
+        store->get(keys_key(number + zero), value);
+        /* For the compiler, nothing is known of `read`. */
+        __asm__("" : "=r"(read) : "0"(value[0]));
+        keys_check(number, value);
+        zero = read - number;
 }
 
 static void keys_settle(const KeyStore *store) {
@@ -80,6 +100,31 @@ static double keys_random_ns(const Bench *bench, const KeyStore *store,
         return bench_median(ns, ROUNDS);
 }
 
+/* A get of several keys in a call. */
+static double keys_many_ns(const Bench *bench, const KeyStore *store, uint64_t n_keys) {
+        uint64_t numbers[KEYS_MANY], keys[KEYS_MANY];
+        uint8_t values[KEYS_MANY][KEYS_VALUE_SIZE] __attribute__((aligned(8)));
+        double ns[ROUNDS];
+        Random random;
+
+        random_init(&random, n_keys);
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+                uint64_t begin = clock_now();
+
+                for (uint32_t n = 0; n < OPERATIONS; n += KEYS_MANY) {
+                        for (uint32_t i = 0; i < KEYS_MANY; i++) {
+                                numbers[i] = random_below(&random, (uint32_t) n_keys);
+                                keys[i] = keys_key(numbers[i]);
+                        }
+                        store->get_many(keys, values);
+                        for (uint32_t i = 0; i < KEYS_MANY; i++)
+                                keys_check(numbers[i], (const uint64_t *) values[i]);
+                }
+                ns[round] = keys_elapsed_ns(bench, begin, OPERATIONS);
+        }
+        return bench_median(ns, ROUNDS);
+}
+
 static void keys_report(Bench *bench, const char *operation, uint64_t n_keys, double value) {
         char name[64];
 
@@ -100,6 +145,9 @@ static void keys_measure(Bench *bench, const KeyStore *store, uint64_t n_keys) {
         if (store->filled)
                 store->filled();
         keys_report(bench, "get_ns", n_keys, keys_random_ns(bench, store, keys_get, n_keys));
+        keys_report(bench, "get_latency_ns", n_keys, keys_random_ns(bench, store, keys_get_next, n_keys));
+        if (store->get_many)
+                keys_report(bench, "get_16_ns", n_keys, keys_many_ns(bench, store, n_keys));
         keys_report(bench, "replace_ns", n_keys, keys_random_ns(bench, store, keys_put, n_keys));
         if (store->index_bytes)
                 keys_report(bench, "index_bytes", n_keys, store->index_bytes() / (double) n_keys);

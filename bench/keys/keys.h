@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #define KEYS_VALUE_SIZE 32
+#define KEYS_MANY 16 /* in a call */
 
 typedef struct KeyStore {
         const char *name;
@@ -13,6 +14,8 @@ typedef struct KeyStore {
         void (*settle)(void); /* ends puts that are not done yet; NULL: there are none */
         void (*filled)(void); /* all keys are there; NULL: it does not matter */
         void (*get)(uint64_t key, void *value);
+        void (*get_many)(const uint64_t keys[KEYS_MANY],
+                         uint8_t values[KEYS_MANY][KEYS_VALUE_SIZE]); /* or NULL */
         double (*index_bytes)(void); /* that the index has for all entries; NULL: not known */
 } KeyStore;
 

@@ -53,6 +53,17 @@ static void map_get(uint64_t key, void *value) {
         call_check("get", tslab_map_get(map, &key, sizeof(key), value, KEYS_VALUE_SIZE, NULL));
 }
 
+static void map_get_many(const uint64_t keys[KEYS_MANY], uint8_t values[KEYS_MANY][KEYS_VALUE_SIZE]) {
+        struct tslab_map_item items[KEYS_MANY];
+
+        for (uint32_t i = 0; i < KEYS_MANY; i++)
+                items[i] = (struct tslab_map_item){ .key = &keys[i],
+                                                    .key_size = sizeof(keys[i]),
+                                                    .value = values[i],
+                                                    .value_size = KEYS_VALUE_SIZE };
+        call_check("get of many", tslab_map_get_many(map, items, KEYS_MANY));
+}
+
 static double map_index_bytes(void) {
         return (double) inside_index_bytes(map);
 }
@@ -64,6 +75,7 @@ const KeyStore keys_map = {
         .close = map_close,
         .put = map_put,
         .get = map_get,
+        .get_many = map_get_many,
         .index_bytes = map_index_bytes,
 };
 
@@ -75,5 +87,6 @@ const KeyStore keys_map_huge = {
         .put = map_put,
         .filled = map_make_huge,
         .get = map_get,
+        .get_many = map_get_many,
         .index_bytes = map_index_bytes,
 };
