@@ -62,7 +62,7 @@ static void keys_get(const KeyStore *store, uint64_t number) {
         keys_check(number, value);
 }
 
-static uint64_t zero; /* of keys_get_next() */
+static uint64_t zero; /* each key of keys_get_next() waits for it */
 
 static void keys_get_next(const KeyStore *store, uint64_t number) {
         uint64_t value[KEYS_VALUE_SIZE / 8], read;
