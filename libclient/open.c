@@ -149,10 +149,10 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         pool->cache = options_cache(&options);
         pool->time_slow = options.time_slow;
         pool->retain = options_retain(&options);
-        pool->huge = options_huge(&options);
         r = shm_arena_create(&pool->arena, &geometry, NULL);
         if (r)
                 return r;
+        pool->arena.huge = options_huge(&options);
         pool->arena.populate = true; /* a process that commits slabs is about to use them */
         private_limit_memory(&pool->arena);
         r = local_new(pool);

@@ -113,6 +113,7 @@ static uint64_t on_settle_slice(void *userdata, uint64_t now) {
 }
 
 void collapser_tick(Collapser *c) {
+        c->pool->arena.huge = c->pool->options->huge;
         if (!c->started && c->pool->options->huge)
                 collapser_start(c);
         if (!c->started)

@@ -1,6 +1,7 @@
 #include "daemon/work/trimmer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/events.h"
@@ -46,11 +47,14 @@ static uint32_t n_retained(const Trimmer *trimmer) {
 
 static void tell_reclaimed(const Trimmer *trimmer, const ShmTrim *trim, const char *text) {
         uint64_t size = (uint64_t) trim->n_dropped * SHM_SLAB_SIZE;
+        char split[64] = "";
 
-        log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s",
-                   (unsigned long long) size, text);
-        events_send(trimmer->pool, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s",
-                    (unsigned long long) size, text);
+        if (trim->n_split > 0)
+                (void) snprintf(split, sizeof(split), "; %u huge pages lost a part", trim->n_split);
+        log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s%s",
+                   (unsigned long long) size, text, split);
+        events_send(trimmer->pool, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s%s",
+                    (unsigned long long) size, text, split);
 }
 
 static void trim_background(Trimmer *trimmer) {
@@ -128,10 +132,11 @@ static uint64_t on_trim_slice(void *userdata, uint64_t now) {
 
 /* Begins at the highest slab. If a pass is under way already, it begins anew and keeps its sum. */
 static void begin_background_pass(Trimmer *trimmer) {
-        uint32_t n_dropped = trimmer->background ? trimmer->trim.n_dropped : 0;
+        ShmTrim before = trimmer->background ? trimmer->trim : (ShmTrim){};
 
         shm_pages_trim_begin(&trimmer->trim, &trimmer->pool->arena);
-        trimmer->trim.n_dropped = n_dropped;
+        trimmer->trim.n_dropped = before.n_dropped;
+        trimmer->trim.n_split = before.n_split;
         trimmer->background = true;
         task_wake(&trimmer->task);
 }

@@ -356,7 +356,7 @@ static int private_reap(struct tslab *pool) {
                 r = (int) shm_reap_remove(&pool->arena);
         }
         control_end_all(pool); /* the dead may have been sweeping */
-        if (pool->huge)
+        if (pool->arena.huge)
                 make_huge(pool);
         return r;
 }

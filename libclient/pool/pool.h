@@ -106,7 +106,6 @@ struct tslab {
         uint64_t pid_namespace; /* private: that of the pool's first process */
         uint64_t expiry_usec; /* private: until then no call looks for entries that expired */
         uint32_t retain; /* private: FREE slabs that keep their pages */
-        bool huge; /* private: tslab_reap() makes huge pages */
         ShmCacheMode cache;
         uint32_t time_slow; /* one in so many slow calls is timed; 0: none */
         uint32_t stale;

@@ -50,6 +50,7 @@ typedef struct ShmArena {
         bool read_only;
         int64_t (*find_allowance)(
                 void); /* slabs that may be committed now; NULL: a daemon publishes how many */
+        bool huge; /* has huge pages: a trim gives back whole ones first */
         bool populate; /* commits also map the new pages in this process: of the daemon, or of a private pool */
 } ShmArena;
 

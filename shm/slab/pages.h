@@ -36,6 +36,9 @@ typedef struct ShmTrim {
         uint32_t n_free; /* FREE slabs that are left, as far as is known */
         uint32_t group; /* groups below this one are still to be looked at */
         uint32_t n_dropped;
+        uint32_t n_split; /* ranges of a huge page that had all pages, and lost some, but not all */
+        uint32_t split; /* the last such range, + 1 */
+        bool whole; /* this pass takes only ranges of which nothing is in use: where there are huge pages */
 } ShmTrim;
 void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena);
 bool shm_pages_trim_step(ShmActor *control, ShmTrim *trim, uint32_t keep, uint32_t budget);

@@ -126,6 +126,57 @@ static void test_trim_highest(void **state) {
         assert_int_equal(shm_pages_trim(&t->control, 100, UINT32_MAX), 0);
 }
 
+/* An object that fills this slab; all others are FREE again. */
+static void take_slab(TestArena *t, uint32_t slab) {
+        uint64_t handles[2048];
+        uint32_t n = 0;
+
+        while (t->arena.header->n_free.value > 0)
+                handles[n++] = test_alloc(t, SHM_SLAB_SIZE, SHM_EPOCH_CURRENT);
+        while (n-- > 0)
+                if (slot_id_slab(shm_handle_slot(handles[n])) != slab)
+                        assert_int_equal(shm_object_free(&t->actor, handles[n]), 0);
+}
+
+/* One of four huge pages has a slab in use, and one lacks some pages: the others go first. */
+static void test_trim_huge(void **state) {
+        ShmGeometry geometry = test_geometry();
+        ShmTrim trim;
+        TestArena t;
+
+        (void) state;
+        geometry.slabs_size = 4 * SHM_HUGE_SIZE;
+        for (uint32_t budget = 128; budget != 0; budget = budget == 128 ? UINT32_MAX : 0) {
+                test_arena_init(&t, &geometry);
+                commit(&t.control, 4 * 512);
+                t.arena.huge = true;
+                assert_int_equal(shm_pages_drop(&t.control, 16, UINT64_C(0xff)), 8);
+                take_slab(&t, 2000);
+
+                /* All of the third one goes, then some of the second one. */
+                shm_pages_trim_begin(&trim, &t.arena);
+                while (!shm_pages_trim_step(&t.control, &trim, 511 + 512 + 412, budget))
+                        ;
+                assert_int_equal(trim.n_dropped, 512 - 8 + 100);
+                assert_int_equal(trim.n_split, 1);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2047)), SLAB_FREE);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 1535)), SLAB_UNCOMMITTED);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 512 + 411)), SLAB_FREE);
+
+                /* The rest of the second one goes, then the first one, and some of that with a slab in use. */
+                shm_pages_trim_begin(&trim, &t.arena);
+                while (!shm_pages_trim_step(&t.control, &trim, 500, budget))
+                        ;
+                assert_int_equal(trim.n_dropped, 412 + 512 + 11);
+                assert_int_equal(trim.n_split, 1);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 0)), SLAB_UNCOMMITTED);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2000)), SLAB_FULL);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2047)), SLAB_UNCOMMITTED);
+                assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2036)), SLAB_FREE);
+                test_arena_deinit(&t);
+        }
+}
+
 /* A step drops no more than its budget is for, over stretches with nothing to drop, too. */
 static void test_trim_steps(void **state) {
         ShmGeometry geometry = test_geometry();
@@ -256,6 +307,7 @@ int main(void) {
                 WITH_ARENA(test_trim_highest),    WITH_ARENA(test_drop_locked),
                 WITH_ARENA(test_commit_beside_lies),
                 WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
+                WITH_ARENA(test_trim_huge),
                 WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
                 WITH_ARENA(test_allowance_found),
         };
