@@ -63,7 +63,7 @@ static void map_return(TslabMap *map, int r, zval *return_value) {
 }
 
 /* Reads an array of what tag() returned. Throws if it is another thing. */
-static bool read_tags(const HashTable *array, uint32_t argument, tslab_handle tags[TSLAB_MAP_TAGS_MAX],
+static bool read_tags(HashTable *array, uint32_t argument, tslab_handle tags[TSLAB_MAP_TAGS_MAX],
                       uint32_t *ret_n) {
         zval *tag;
 
