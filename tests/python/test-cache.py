@@ -325,10 +325,10 @@ class Alone(unittest.TestCase):
     def test_refreshes_early(self):
         cache = self.open(name='early', ttl=100)
         cache.set('a', 'old')
-        self.assertEqual(cache.get_or_compute('a', self.fail, early=1), 'old')
+        self.assertEqual(cache.get_or_compute('a', self.interrupt, early=1), 'old')
 
         def make():
-            self.assertEqual(cache.get_or_compute('a', self.fail, early=1000), 'old')       # one computes
+            self.assertEqual(cache.get_or_compute('a', self.interrupt, early=1000), 'old')       # one computes
             self.assertEqual(cache.get('a'), 'old')
             return 'new'
 
@@ -341,16 +341,70 @@ class Alone(unittest.TestCase):
         self.assertEqual(cache.get_or_compute('a', lambda: cache.delete('a'), early=1000), True)
         self.assertIsNone(cache.get('a'), 'a deletion is newer than what was computed before it')
         cache.set('b', 'endless', ttl=math.inf)
-        self.assertEqual(cache.get_or_compute('b', self.fail, early=1000), 'endless')
+        self.assertEqual(cache.get_or_compute('b', self.interrupt, early=1000), 'endless')
         self.assertEqual(cache.get_or_compute('c', lambda: 'first', early=1000, tags=['t']), 'first')
         self.assertEqual(cache.get_or_compute('c', lambda: cache.invalidate('t'), early=1000, tags=['t']), True)
         self.assertIsNone(cache.get('c'))
+
+    def test_refreshes_early_once(self):
+        """A caller that has found a value that was due looks again: another may have computed it since."""
+        def loads(data):
+            if calls:
+                self.assertEqual(beside(cache.get_or_compute, 'a', calls.pop(), ttl=100, early=50), 'new')
+            return pickle.loads(data)
+
+        calls = []
+        cache = tslab.Cache(self.pool, name='early', dumps=pickle.dumps, loads=loads)
+        cache.set('a', 'old', ttl=40)
+        calls.append(lambda: 'new')
+        self.assertEqual(cache.get_or_compute('a', self.interrupt, ttl=100, early=datetime.timedelta(seconds=50)), 'old')
+        self.assertEqual(cache.get('a'), 'new')
+        cache.touch('a', 40)
+        self.assertEqual(cache.get_or_compute('a', lambda: 'newer', early=50), 'newer', 'the claim was given up')
+
+    def test_refreshes_no_value_without_an_end(self):
+        self.cache.set('a', 'endless', ttl=math.inf)
+        self.assertEqual(self.cache.get_or_compute('a', self.interrupt, early=math.inf), 'endless')
+        self.assertEqual(self.cache.incr('n', 5, ttl=10), 5)
+        self.assertEqual(self.cache.get_or_compute('n', self.interrupt, early=1000), 5)
+
+    def test_refused_arguments_before_the_end_of_a_value(self):
+        self.cache.set('a', 'old', ttl=10)
+        for tags, error in (list('abcde'), ValueError), ('tag', TypeError), ([5], TypeError):
+            with self.assertRaises(error):
+                self.cache.get_or_compute('a', self.interrupt, early=1000, tags=tags)
+            with self.assertRaises(error):
+                asyncio.run(self.cache.get_or_compute_async('a', self.interrupt, early=1000, tags=tags))
+
+        async def make():
+            return 'new'
+
+        with self.assertLogs('tslab', 'WARNING'):
+            self.assertEqual(self.cache.get_or_compute('a', lambda: make(), early=1000), 'old')
+
+    def test_refresh_in_a_forked_child(self):
+        """The child of a fork in `make` leaves the value to its parent."""
+        self.cache.set('a', 'old', ttl=10)
+        parent = os.getpid()
+
+        def make():
+            child = os.fork()
+            if child:
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                self.assertEqual(self.cache.get('a'), 'old')
+            return os.getpid()
+
+        self.assertIn(self.cache.get_or_compute('a', make, ttl=100, early=1000), (parent, os.getpid()))
+        if os.getpid() != parent:
+            os._exit(0)
+        self.assertEqual(self.cache.get('a'), parent)
 
     def test_refreshes_early_in_a_task(self):
         cache = self.open(name='early', ttl=100)
         cache.set('a', 'old')
 
         async def make():
+            made.append(1)
             await asyncio.sleep(0)
             return 'new'
 
@@ -359,12 +413,14 @@ class Alone(unittest.TestCase):
             self.assertEqual(values, ['old', 'old'])
             await asyncio.gather(*tslab.cache._tasks)
 
+        made = []
         asyncio.run(main())
-        self.assertEqual(cache.get('a'), 'new')
+        self.assertEqual((cache.get('a'), len(made)), ('new', 1))
         self.assertFalse(tslab.cache._tasks)
 
     @staticmethod
     def interrupt():
+        """Ends a test, also where an Exception is logged instead."""
         raise KeyboardInterrupt
 
     def test_evicts_where_the_pool_is_full(self):

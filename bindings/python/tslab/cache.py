@@ -19,7 +19,7 @@ from tslab._store import LOOK_SECONDS, Store
 from tslab.errors import (BusyError, ChangedError, DaemonError, EpochClosedError, Error, FullError, ReplacedError,
                           TooLargeError, is_damaged)
 from tslab.lock import Lock, holds
-from tslab.map import CLAIM_SECONDS, Lifetime, Map, _checked_tags, is_stale, ttl_left
+from tslab.map import CLAIM_SECONDS, Lifetime, Map, _checked_tags, is_stale, seconds, ttl_left
 from tslab.memoize import Memoize
 from tslab.pool import EPOCH_CURRENT, Pool
 from tslab.stats import MapStats
@@ -45,6 +45,23 @@ def _bytes(value: Any) -> bytes:
         return bytes(memoryview(value))
     except TypeError:
         raise TypeError(f'a value of a cache without `dumps` and `loads` is bytes, not {type(value).__name__}') from None
+
+
+def _no_coroutine(value: Any) -> Any:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError('`make` returned a coroutine: pass a coroutine function, or await get_or_compute_async()')
+    return value
+
+
+def _encoded_tags(tags: Sequence[Key]) -> Sequence[bytes]:
+    return [encoded(tag) for tag in _checked_tags(tags)] if tags else ()
+
+
+def _is_due(found: Any, early: Lifetime) -> bool:
+    """Whether an entry ends so soon. A counter keeps its version, so a new value might take the place of adds."""
+    left = ttl_left(found)
+    return left != math.inf and left <= seconds(early) and not found.flags & lib.TSLAB_MAP_COUNTER
 
 
 class Cache(Store):
@@ -151,7 +168,7 @@ class Cache(Store):
 
     def get_or_compute(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
                        timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False,
-                       early: float = 0) -> Any:
+                       early: Lifetime = 0) -> Any:
         """Returns a key's value. If the key is absent, sets it to the value that `make` returns.
 
         One caller of all processes and threads computes the value; the others wait for it, or get the stale value if
@@ -165,7 +182,8 @@ class Cache(Store):
 
         With `early`, one caller computes the value anew in the last `early` seconds before its end, while all others go on
         with it; nobody waits then. With asyncio that is a task in the background, and the caller goes on, too. If `make`
-        raises an Exception there, the value serves until its end, and that is logged.
+        raises an Exception there, the value serves until its end, and that is logged. `early` is to be less than the
+        lifetime: a new value that is due at once is computed by one call after the other. Counters are never due.
 
         With `tags`, up to four, the value is absent once invalidate() was called for one of them, be it while `make` runs.
 
@@ -174,7 +192,7 @@ class Cache(Store):
         loop."""
         if inspect.iscoroutinefunction(make):
             return self.get_or_compute_async(key, make, ttl, timeout, tags=tags, stale_on_error=stale_on_error, early=early)
-        data, end = encoded(key), time.monotonic() + timeout
+        data, end, tags = encoded(key), time.monotonic() + timeout, _encoded_tags(tags)
         claim = ffi.new('struct claim *')
         try:
             while True:
@@ -183,16 +201,13 @@ class Cache(Store):
                     return value
                 if state == _REFRESH:
                     with self._refreshing(data, claim, value, ttl, tags) as result:
-                        result.append(make())
+                        result.append(_no_coroutine(make()))
                     return result[-1]
                 if state == _COMPUTE or _wait.runs_loop() or not self._wait(data, claim.version, end):
                     break
             handles = self._tags(tags)
             with self._is_computing(data, claim):
-                value = make()
-            if inspect.iscoroutine(value):
-                value.close()
-                raise TypeError('`make` returned a coroutine: pass a coroutine function, or await get_or_compute_async()')
+                value = _no_coroutine(make())
             self._keep(data, claim, value, ttl, handles)
             return value
         except BaseException as e:
@@ -204,9 +219,9 @@ class Cache(Store):
 
     async def get_or_compute_async(self, key: Key, make: Callable[[], Any], ttl: Optional[Lifetime] = None,
                                    timeout: float = 30, *, tags: Sequence[Key] = (), stale_on_error: bool = False,
-                                   early: float = 0) -> Any:
+                                   early: Lifetime = 0) -> Any:
         """As get_or_compute(), for asyncio. What `make` returns is awaited, if it can be."""
-        data, end = encoded(key), time.monotonic() + timeout
+        data, end, tags = encoded(key), time.monotonic() + timeout, _encoded_tags(tags)
         claim = ffi.new('struct claim *')
         try:
             while True:
@@ -240,16 +255,18 @@ class Cache(Store):
         """The body appends the new value to the list, which begins with the present one. Its Exceptions are logged."""
         early, result = _EARLY + key, [present[0]]
         try:
-            handles = self._tags(tags)
-            with self._is_computing(early, claim):
-                yield result
-            if handles is not None:
-                with contextlib.suppress(ChangedError):     # another value, or a deletion, is newer
-                    self._write(Map.replace, key, present[1], self.dumps(result[-1]), EPOCH_CURRENT, self._lifetime(ttl), handles)
-        except UNKEPT as e:
-            self._tell_unkept(e)
-        except Exception as e:      # noqa: BLE001 (of `make`)
-            self._log_seldom('early', 'a computation before the end of a value failed: %s: %s', type(e).__name__, e)
+            handles = self._tags(tags)      # the body has not begun: such an Exception is the caller's
+            try:
+                with self._is_computing(early, claim):
+                    yield result
+                if handles is not None and _wait.is_own(claim.pid):     # `make` may have forked this process
+                    with contextlib.suppress(ChangedError):     # another value, or a deletion, is newer
+                        self._write(Map.replace, key, present[1], self.dumps(result[-1]), EPOCH_CURRENT, self._lifetime(ttl),
+                                    handles)
+            except UNKEPT as e:
+                self._tell_unkept(e)
+            except Exception as e:      # noqa: BLE001 (of `make`)
+                self._log_seldom('early', 'a computation before the end of a value failed: %s: %s', type(e).__name__, e)
         finally:
             self._give_up(early, claim)
 
@@ -259,15 +276,16 @@ class Cache(Store):
             value = make()
             result.append(await value if inspect.isawaitable(value) else value)
 
-    def _claim_early(self, key: bytes, claim: Any) -> bool:
+    def _claim_early(self, key: bytes, claim: Any, version: int) -> bool:
         """Whether the caller is the one that computes the value before its end."""
-        try:
+        with contextlib.suppress(Error):    # the value is there all the same
             self._write(Map._claim, _EARLY + key, claim)
-        except Error:       # the value is there all the same
-            return False
-        return bool(claim.mine)
+            if claim.mine and self._use(Map._version, key) == version:
+                return True
+        self._give_up(_EARLY + key, claim)      # if it is the caller's, another has computed the value since the look
+        return False
 
-    def _seek(self, key: bytes, claim: Any, early: float = 0) -> Tuple[int, Any]:
+    def _seek(self, key: bytes, claim: Any, early: Lifetime = 0) -> Tuple[int, Any]:
         """The value; or a claim that is the caller's; or whether to wait for that of another. Of a value that ends within
         `early` seconds also the version, if it is the caller's to compute anew."""
         absent = object()
@@ -276,7 +294,7 @@ class Cache(Store):
             value = self._value(found, absent)
             is_fresh = found is not None and not is_stale(found[1])
             if found is not None and is_fresh and value is not absent:
-                if early and ttl_left(found[1]) <= early and self._claim_early(key, claim):
+                if early and _is_due(found[1], early) and self._claim_early(key, claim, found[1].version):
                     return _REFRESH, (value, int(found[1].version))
                 return _FOUND, value
             if found is not None and is_fresh:

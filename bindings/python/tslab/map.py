@@ -264,6 +264,10 @@ class Map(MutableMapping[bytes, bytes]):
             self._check(found.size, key)
         return ttl_left(found)
 
+    def _version(self, key: bytes) -> int:
+        """The version of a value; 0: there is none."""
+        return int(lib.get_value(self._map, key, len(key), 0, ffi.NULL, 0).version)
+
     def get_stale(self, key: Key) -> Optional[Tuple[bytes, bool]]:
         """Returns a value and whether it is stale, that is, expired less than `stale` seconds ago; None if there is
         neither."""

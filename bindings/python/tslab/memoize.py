@@ -57,7 +57,7 @@ class Memoize:
     def __call__(self, function: Optional[Callable[..., Any]] = None, *, ttl: Optional[Lifetime] = None, timeout: float = 30,
                  key: Optional[Callable[..., Key]] = None, name: Optional[str] = None,
                  tags: Union[Sequence[Key], Callable[..., Sequence[Key]]] = (), stale_on_error: bool = False,
-                 early: float = 0) -> Any:
+                 early: Lifetime = 0) -> Any:
         if function is None:
             return functools.partial(self.__call__, ttl=ttl, timeout=timeout, key=key, name=name, tags=tags,
                                      stale_on_error=stale_on_error, early=early)
