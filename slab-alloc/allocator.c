@@ -22,6 +22,7 @@
 
 static AllocatorState *state_free(AllocatorState *state) {
         if (state) {
+                stats_know_state(state, NULL);
                 state->pool = tslab_close(state->pool);
                 free(state);
         }
@@ -77,6 +78,7 @@ static AllocatorState *state_new(void) {
         if (r < 0 || tslab_epoch_reserve(state->pool, "0, stable", &state->stable) < 0 ||
             (state->stable & 0xff) != ALLOCATOR_STABLE)
                 return state_free(state);
+        stats_know_state(NULL, state);
         return state;
 }
 

@@ -147,6 +147,12 @@ typedef struct SlabEpochStats {
 /* Counts the whole allocator. */
 void slab_stats_global(SlabAllocator *alloc, SlabGlobalStats *out);
 
+/*
+ * Prints on stdout what the threads' caches did, in allocators of this process that are not ended: the first 16 of
+ * them. The counts are of all processes that share one. No other thread may be ending an allocator.
+ */
+void tls_print_stats(void);
+
 /* Counts a class. Another one than 0 to 7: all 0, but for the version. */
 void slab_stats_class(SlabAllocator *alloc, uint32_t size_class, SlabClassStats *out);
 

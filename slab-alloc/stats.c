@@ -8,6 +8,8 @@
  */
 #include <slab_stats.h>
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +126,48 @@ _public_ void slab_stats_global(SlabAllocator *alloc, SlabGlobalStats *out) {
         stats = stats_new(state);
         if (stats)
                 add_stats(stats, out);
+}
+
+static void print_stats(const AllocatorState *state) {
+        _cleanup_(proto_freep) ShmStats *stats = stats_new(state);
+        const uint64_t *n;
+        uint64_t n_allocs, n_frees;
+
+        if (!stats)
+                return;
+        n = stats->counters;
+        n_allocs = n[SHM_COUNT_ALLOC_HITS] + n[SHM_COUNT_ALLOCS_UNCACHED];
+        n_frees = n[SHM_COUNT_FREES_CACHED] + n[SHM_COUNT_FREES_UNCACHED];
+        printf("Allocator %p\n"
+               "  allocations %ju: from a cache %ju, past it %ju; refills %ju\n"
+               "  frees %ju: into a cache %ju, past it %ju; flushes %ju\n",
+               (void *) state, n_allocs, n[SHM_COUNT_ALLOC_HITS], n[SHM_COUNT_ALLOC_BYPASSED],
+               n[SHM_COUNT_REFILLS], n_frees, n[SHM_COUNT_FREES_CACHED], n[SHM_COUNT_FREE_BYPASSED],
+               n[SHM_COUNT_FLUSHES]);
+}
+
+#define KNOWN_MAX 16
+
+static AllocatorState *known[KNOWN_MAX]; /* NULL in any place: none */
+
+void stats_know_state(AllocatorState *old, AllocatorState *new) {
+        for (uint32_t i = 0; i < KNOWN_MAX; i++) {
+                AllocatorState *expected = old;
+
+                /* ORDER: acqrel, pairs with tls_print_stats(); the state is complete. */
+                if (shm_cas_acqrel(&known[i], &expected, new))
+                        return;
+        }
+}
+
+_public_ void tls_print_stats(void) {
+        for (uint32_t i = 0; i < KNOWN_MAX; i++) {
+                /* ORDER: acq, pairs with stats_know_state(); the state is complete. */
+                const AllocatorState *state = shm_load_acq(&known[i]);
+
+                if (state)
+                        print_stats(state);
+        }
 }
 
 static void add_class_counters(SlabAllocator *alloc, uint32_t class, SlabClassStats *out) {

@@ -2,8 +2,10 @@
 #include <slab_diagnostics.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/util/test.h"
 
@@ -216,6 +218,43 @@ static void test_global(void **state) {
         assert_true(stats.estimated_slab_rss_bytes >= stats.net_slabs * SLAB_PAGE_SIZE);
 }
 
+/* The text that tls_print_stats() prints. */
+static void printed(char *text, size_t size) {
+        FILE *file = tmpfile();
+        int out = dup(STDOUT_FILENO);
+        size_t n;
+
+        assert_non_null(file);
+        (void) fflush(stdout);
+        assert_true(dup2(fileno(file), STDOUT_FILENO) == STDOUT_FILENO);
+        tls_print_stats();
+        (void) fflush(stdout);
+        assert_true(dup2(out, STDOUT_FILENO) == STDOUT_FILENO);
+        (void) close(out);
+        rewind(file);
+        n = fread(text, 1, size - 1, file);
+        text[n] = '\0';
+        (void) fclose(file);
+}
+
+static void test_print(void **state) {
+        SlabAllocator *a = *state, *b = slab_allocator_create();
+        SlabHandle handle;
+        char text[1024];
+
+        for (int i = 0; i < 100; i++)
+                assert_non_null(alloc_obj_epoch(a, 256, 0, &handle));
+        assert_true(free_obj(a, handle));
+        printed(text, sizeof(text));
+        assert_non_null(strstr(text, "  allocations 100: from a cache "));
+        assert_non_null(strstr(text, "  frees 1: into a cache "));
+        assert_non_null(strstr(text, "  allocations 0: from a cache 0, past it 0; refills 0\n"));
+        slab_allocator_free(b);
+        printed(text, sizeof(text));
+        assert_non_null(strstr(text, "  allocations 100: from a cache "));
+        assert_null(strstr(text, "  allocations 0: "));
+}
+
 static void test_leaks(void **state) {
         SlabAllocator *a = *state;
         EpochLeakReport report;
@@ -324,6 +363,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_close, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_class, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_global, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_print, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_leaks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_no_leaks_of_epochs_open_from_the_beginning, setup,
                                                 teardown),
