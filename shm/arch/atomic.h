@@ -176,14 +176,18 @@ static inline bool shm_pair_cas_acqrel(ShmPair *p, ShmPair *expected, ShmPair de
 #define shm_local_store_rlx(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 /*
- * Reads both halves in the order high, low, high. (A compare-and-set would fault on a mapping that is read-only.)
- * If both loads of the high half agree, the halves belong together: every compare-and-set changes the high
- * half, except one that only clears bits of the low half.
+ * Reads both halves: at once where the processor can, else in the order high, low, high. (A compare-and-set would fault
+ * on a mapping that is read-only.) If both loads of the high half agree, the halves belong together: every
+ * compare-and-set changes the high half, except one that only clears bits of the low half.
  */
 static inline ShmPair shm_pair_load_acq(const ShmPair *p) {
         ShmPair v;
         uint64_t again;
 
+#ifndef SHM_TSAN
+        if (processor_load16_acq(&p->low, &v.low, &v.high))
+                return v;
+#endif
         v.high = shm_load_acq(&p->high);
         for (;;) {
                 v.low = shm_load_acq(&p->low);

@@ -14,6 +14,9 @@ bool processor_has_cas16(void);
 /* Whether it has compare-and-swap of pairs (LSE); set before main(). */
 extern bool processor_has_casp;
 
+/* Whether an aligned load of a pair is whole (LSE2); set before main(). */
+extern bool processor_has_load16;
+
 static inline void processor_fence_after_rmw(void) {
         __asm__ volatile("dmb ish" : : : "memory");
 }
@@ -21,6 +24,23 @@ static inline void processor_fence_after_rmw(void) {
 /* Two instructions: of a count in a signal handler that comes between them, and this one, one is lost. */
 static inline void processor_count(uint64_t *p) {
         *(volatile uint64_t *) p = *(volatile uint64_t *) p + 1;
+}
+
+/*
+ * Loads 16 bytes at once. False: it cannot. A load of a pair has no order of its own, so a barrier keeps all that
+ * follows behind it; an ldar would, besides, wait for stores of this thread that are release. A read-only mapping will
+ * do.
+ */
+__attribute__((no_sanitize("thread"))) static inline bool processor_load16_acq(const uint64_t *p,
+                                                                               uint64_t *ret_low,
+                                                                               uint64_t *ret_high) {
+        if (!__builtin_expect(processor_has_load16, 1))
+                return false;
+        __asm__ volatile("ldp %0, %1, %2\n\tdmb ishld"
+                         : "=&r"(*ret_low), "=&r"(*ret_high)
+                         : "Q"(*(const unsigned __int128 *) (const void *) p)
+                         : "memory");
+        return true;
 }
 
 /* The system counter runs at 1 MHz to 1 GHz; the result at some 3 GHz, as a time-stamp counter of x86-64. */
