@@ -15,11 +15,13 @@
 #define BLOCK_SIZE                                                                                           \
         ((size_t) 1 << 20) /* a block is written once it is as large; a large value makes it larger */
 #define ROOM_MIN ((size_t) 64 << 10) /* for a key, and for most values */
+#define SYNC_SIZE ((uint64_t) 8 << 20) /* the disk begins with as much, while the next blocks are made */
 #define BLOCK_MAX ((size_t) 64 << 20) /* larger than any value: a file that is damaged takes no more memory */
 
 /*
  * Each step is a bijection of the sum and of the word, so that a change of one word always changes the sum; others do
- * but for one in 2^64. Not against people who change a file on purpose: only its owner can write it.
+ * but for one in 2^64. Not against people who change a file on purpose: only its owner can write it. There are four
+ * sums, since a processor has four such steps in work at one time.
  */
 static uint64_t add_word(uint64_t sum, uint64_t word) {
         sum ^= word;
@@ -28,15 +30,22 @@ static uint64_t add_word(uint64_t sum, uint64_t word) {
 }
 
 static uint64_t block_sum(const uint8_t *block, size_t size) {
-        uint64_t sum = size, word;
+        uint64_t a = size, b = size, c = size, d = size, words[4];
 
-        for (; size >= sizeof(word); block += sizeof(word), size -= sizeof(word)) {
-                memcpy(&word, block, sizeof(word));
-                sum = add_word(sum, word);
+        for (; size >= sizeof(words); block += sizeof(words), size -= sizeof(words)) {
+                memcpy(words, block, sizeof(words));
+                a = add_word(a, words[0]);
+                b = add_word(b, words[1]);
+                c = add_word(c, words[2]);
+                d = add_word(d, words[3]);
         }
-        word = 0;
-        memcpy(&word, block, size);
-        return add_word(sum, word);
+        memset(words, 0, sizeof(words));
+        memcpy(words, block, size);
+        a = add_word(a, words[0]);
+        b = add_word(b, words[1]);
+        c = add_word(c, words[2]);
+        d = add_word(d, words[3]);
+        return add_word(add_word(add_word(a, b), c), d);
 }
 
 static CtlExit refuse_file(const DumpFile *file, const char *what) {
@@ -71,6 +80,12 @@ static CtlExit write_block(DumpFile *file) {
         }
         file->n_bytes += size;
         file->used = 0;
+        if (file->n_bytes - file->n_begun >= SYNC_SIZE) {
+                /* Its failures are those of fsync() at the end, which tells them. */
+                (void) sync_file_range(file->fd, (off_t) file->n_begun,
+                                       (off_t) (file->n_bytes - file->n_begun), SYNC_FILE_RANGE_WRITE);
+                file->n_begun = file->n_bytes;
+        }
         return CTL_DONE;
 }
 

@@ -17,7 +17,7 @@
 #include "daemon/ctl/base/complain.h"
 
 #define DUMP_MAGIC "tslabdmp"
-#define DUMP_VERSION 1
+#define DUMP_VERSION 2
 
 typedef struct DumpBlock {
         char magic[8];
@@ -52,6 +52,7 @@ typedef struct DumpFile {
         uint8_t *block; /* its DumpBlock, and `used` bytes of records */
         size_t room, used, at; /* `at`: of the record that is read next */
         uint64_t number, n_records, n_bytes;
+        uint64_t n_begun; /* bytes that the disk was given */
         bool has_ended, is_checked;
 } DumpFile;
 

@@ -1,5 +1,6 @@
 """dump and load: maps into a file and back, beside writers; files that are torn, damaged or old; who may read them."""
 
+import functools
 import json
 import os
 import signal
@@ -17,18 +18,22 @@ RECORD = struct.Struct('<IIQQ')
 MASK = 2 ** 64 - 1
 
 
+def add_word(total, word):
+    total ^= word
+    total = (total << 29 | total >> 35) & MASK
+    return (total * 0x9e3779b97f4a7c15 + 1) & MASK
+
+
 def block_sum(block):
     """As tslabctl(1) says, section DUMPS."""
-    total = len(block)
-    block += bytes(8 - len(block) % 8)
-    for word, in struct.iter_unpack('<Q', block):
-        total ^= word
-        total = (total << 29 | total >> 35) & MASK
-        total = (total * 0x9e3779b97f4a7c15 + 1) & MASK
-    return total
+    sums = [len(block)] * 4
+    block += bytes(32 - len(block) % 32)
+    for words in struct.iter_unpack('<4Q', block):
+        sums = [add_word(total, word) for total, word in zip(sums, words)]
+    return functools.reduce(add_word, sums)
 
 
-def make_block(records, number=0, version=1):
+def make_block(records, number=0, version=2):
     head = HEAD.pack(b'tslabdmp', version, len(records), number, 0)
     return HEAD.pack(b'tslabdmp', version, len(records), number, block_sum(head + records)) + records
 
@@ -166,7 +171,7 @@ class Dump(Case):
     def test_hostile(self):
         """Blocks whose sums are right, and whose records are not."""
         self.start()
-        for version in 0, 2, 2 ** 32 - 1:
+        for version in 0, 1, 2 ** 32 - 1:
             self.write(make_block(make_dump(MAP), version=version))
             self.refused(1, 'another version', 'load', self.path)
         for records in (b'', make_dump(record(2, b'', bytes(32))), make_dump(record(2, b'x' * 44, bytes(32))),
