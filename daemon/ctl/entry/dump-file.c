@@ -56,30 +56,30 @@ static CtlExit complain_write(const DumpFile *file, int error) {
         return complain("cannot write '%s': %s", file->path, strerror(error));
 }
 
-static void make_room(DumpFile *file, size_t room) {
-        if (room <= file->room)
+static void make_room(DumpBuffer *buffer, size_t room) {
+        if (room <= buffer->room)
                 return;
-        file->block = must(realloc(file->block, room));
-        file->room = room;
+        buffer->block = must(realloc(buffer->block, room));
+        buffer->room = room;
 }
 
 static CtlExit write_block(DumpFile *file) {
-        DumpBlock head = { .magic = DUMP_MAGIC, .version = DUMP_VERSION, .size = (uint32_t) file->used };
-        size_t size = sizeof(head) + file->used;
+        DumpBlock head = { .magic = DUMP_MAGIC, .version = DUMP_VERSION, .size = (uint32_t) file->now.used };
+        size_t size = sizeof(head) + file->now.used;
 
         head.number = file->number++;
-        memcpy(file->block, &head, sizeof(head));
-        head.sum = block_sum(file->block, size);
-        memcpy(file->block, &head, sizeof(head));
+        memcpy(file->now.block, &head, sizeof(head));
+        head.sum = block_sum(file->now.block, size);
+        memcpy(file->now.block, &head, sizeof(head));
         for (size_t done = 0; done < size;) {
-                ssize_t n = write(file->fd, file->block + done, size - done);
+                ssize_t n = write(file->fd, file->now.block + done, size - done);
 
                 if (n < 0 && errno != EINTR)
                         return complain_write(file, errno);
                 done += n > 0 ? (size_t) n : 0;
         }
         file->n_bytes += size;
-        file->used = 0;
+        file->now.used = 0;
         if (file->n_bytes - file->n_begun >= SYNC_SIZE) {
                 /* Its failures are those of fsync() at the end, which tells them. */
                 (void) sync_file_range(file->fd, (off_t) file->n_begun,
@@ -132,18 +132,18 @@ CtlExit dump_create(DumpFile *file, const char *path) {
 
 CtlExit dump_room(DumpFile *file, void **ret, size_t *ret_size) {
         size_t used;
-        CtlExit r = file->used >= BLOCK_SIZE ? write_block(file) : CTL_DONE;
+        CtlExit r = file->now.used >= BLOCK_SIZE ? write_block(file) : CTL_DONE;
 
-        make_room(file, sizeof(DumpBlock) + BLOCK_SIZE + ROOM_MIN);
-        used = sizeof(DumpBlock) + file->used + sizeof(DumpRecord);
-        *ret = file->block + used;
-        *ret_size = file->room - used;
+        make_room(&file->now, sizeof(DumpBlock) + BLOCK_SIZE + ROOM_MIN);
+        used = sizeof(DumpBlock) + file->now.used + sizeof(DumpRecord);
+        *ret = file->now.block + used;
+        *ret_size = file->now.room - used;
         return r;
 }
 
 void dump_add_here(DumpFile *file, const DumpRecord *record) {
-        memcpy(file->block + sizeof(DumpBlock) + file->used, record, sizeof(*record));
-        file->used += sizeof(*record) + record->key_size + record->value_size;
+        memcpy(file->now.block + sizeof(DumpBlock) + file->now.used, record, sizeof(*record));
+        file->now.used += sizeof(*record) + record->key_size + record->value_size;
         file->n_records++;
 }
 
@@ -155,8 +155,8 @@ CtlExit dump_add(DumpFile *file, const DumpRecord *record, const void *key, cons
         r = dump_room(file, (void **) &at, &room);
         if (r)
                 return r;
-        make_room(file, sizeof(DumpBlock) + file->used + sizeof(*record) + size);
-        at = file->block + sizeof(DumpBlock) + file->used + sizeof(*record);
+        make_room(&file->now, sizeof(DumpBlock) + file->now.used + sizeof(*record) + size);
+        at = file->now.block + sizeof(DumpBlock) + file->now.used + sizeof(*record);
         if (record->key_size)
                 memcpy(at, key, record->key_size);
         if (record->value_size)
@@ -179,13 +179,6 @@ CtlExit dump_finish(DumpFile *file) {
                 return complain_write(file, errno);
         free(proto_steal(&file->temporary));
         return CTL_DONE;
-}
-
-void dump_rewind(DumpFile *file) {
-        (void) lseek(file->fd, 0, SEEK_SET);
-        file->used = file->at = 0;
-        file->number = file->n_records = 0;
-        file->has_ended = false;
 }
 
 CtlExit dump_open(DumpFile *file, const char *path) {
@@ -219,7 +212,7 @@ static ssize_t read_bytes(DumpFile *file, void *buffer, size_t size) {
         return (ssize_t) done;
 }
 
-static CtlExit read_block(DumpFile *file) {
+static CtlExit read_block(DumpFile *file, DumpBuffer *buffer) {
         DumpBlock head;
         uint64_t sum;
         ssize_t n;
@@ -236,21 +229,54 @@ static CtlExit read_block(DumpFile *file) {
                                    "is a dump of another version of tslab, which this one does not know");
         if (head.number != file->number || head.size > BLOCK_MAX)
                 return refuse_file(file, "is damaged");
-        make_room(file, sizeof(head) + head.size);
-        n = read_bytes(file, file->block + sizeof(head), head.size);
+        make_room(buffer, sizeof(head) + head.size);
+        n = read_bytes(file, buffer->block + sizeof(head), head.size);
         if (n < 0)
                 return CTL_FAILED;
         if (n < (ssize_t) head.size)
                 return refuse_file(file, "is cut off");
         sum = head.sum;
         head.sum = 0;
-        memcpy(file->block, &head, sizeof(head));
-        if (block_sum(file->block, sizeof(head) + head.size) != sum)
+        memcpy(buffer->block, &head, sizeof(head));
+        if (block_sum(buffer->block, sizeof(head) + head.size) != sum)
                 return refuse_file(file, "is damaged");
         file->number++;
-        file->used = head.size;
-        file->at = 0;
+        file->n_read += sizeof(head) + head.size;
+        buffer->used = head.size;
         return CTL_DONE;
+}
+
+static void *run_reader(void *userdata) {
+        DumpFile *file = userdata;
+
+        file->ahead_result = read_block(file, &file->ahead);
+        return NULL;
+}
+
+static void wait_for_reader(DumpFile *file) {
+        if (file->reads_ahead)
+                (void) pthread_join(file->reader, NULL);
+        file->reads_ahead = false;
+}
+
+/* In a file that was checked, a thread reads the next block meanwhile; the last one is known. */
+static CtlExit next_block(DumpFile *file) {
+        CtlExit r;
+
+        if (file->reads_ahead) {
+                DumpBuffer last = file->now;
+
+                wait_for_reader(file);
+                r = file->ahead_result;
+                file->now = file->ahead;
+                file->ahead = last;
+        } else {
+                r = read_block(file, &file->now);
+        }
+        file->at = 0;
+        if (r == CTL_DONE && file->n_read < file->n_bytes)
+                file->reads_ahead = pthread_create(&file->reader, NULL, run_reader, file) == 0;
+        return r;
 }
 
 /* Whether the record is one that dump_add() makes; others come from programs that make such files on purpose. */
@@ -286,14 +312,14 @@ CtlExit dump_next(DumpFile *file, DumpRecord *ret, const void **ret_key, const v
         *ret_value = NULL;
         if (file->has_ended)
                 return CTL_DONE;
-        if (file->at == file->used) {
-                CtlExit r = read_block(file);
+        if (file->at == file->now.used) {
+                CtlExit r = next_block(file);
 
                 if (r)
                         return r;
         }
-        records = file->block + sizeof(DumpBlock);
-        left = file->used - file->at;
+        records = file->now.block + sizeof(DumpBlock);
+        left = file->now.used - file->at;
         if (left < sizeof(*ret))
                 return refuse_file(file, "is damaged");
         memcpy(ret, records + file->at, sizeof(*ret));
@@ -310,6 +336,14 @@ CtlExit dump_next(DumpFile *file, DumpRecord *ret, const void **ret_key, const v
         return CTL_DONE;
 }
 
+void dump_rewind(DumpFile *file) {
+        wait_for_reader(file);
+        (void) lseek(file->fd, 0, SEEK_SET);
+        file->now.used = file->at = 0;
+        file->number = file->n_records = file->n_read = 0;
+        file->has_ended = false;
+}
+
 CtlExit dump_check(DumpFile *file) {
         const void *key, *value;
         DumpRecord record;
@@ -319,19 +353,22 @@ CtlExit dump_check(DumpFile *file) {
         do
                 r = dump_next(file, &record, &key, &value);
         while (r == CTL_DONE && value);
-        if (r == CTL_DONE && (file->at != file->used || read(file->fd, &byte, 1) != 0))
+        if (r == CTL_DONE && (file->at != file->now.used || read(file->fd, &byte, 1) != 0))
                 r = refuse_file(file, "has more behind its end");
+        file->n_bytes = file->n_read;
         dump_rewind(file);
         file->is_checked = true;
         return r;
 }
 
 void dump_deinit(DumpFile *file) {
+        wait_for_reader(file);
         if (file->fd >= 0)
                 (void) close(file->fd);
         if (file->temporary)
                 (void) unlink(file->temporary);
         free(file->temporary);
-        free(file->block);
+        free(file->now.block);
+        free(file->ahead.block);
         *file = (DumpFile) DUMP_FILE_INIT;
 }

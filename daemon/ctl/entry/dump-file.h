@@ -9,6 +9,7 @@
  * end is missing, or of which any bit has changed, is told from a whole one.
  */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,13 +46,23 @@ typedef struct DumpMap {
         uint32_t stale_ms, value_max, evict, unused; /* as in tslab_map_options */
 } DumpMap;
 
+typedef struct DumpBuffer {
+        uint8_t *block; /* a DumpBlock, and `used` bytes of records */
+        size_t room, used;
+} DumpBuffer;
+
 typedef struct DumpFile {
         const char *path;
         char *temporary; /* the name of the file that is written, where it has one before it is whole */
         int fd;
-        uint8_t *block; /* its DumpBlock, and `used` bytes of records */
-        size_t room, used, at; /* `at`: of the record that is read next */
-        uint64_t number, n_records, n_bytes;
+        DumpBuffer now;
+        size_t at; /* where the next record begins that is read */
+        DumpBuffer ahead; /* while `reads_ahead`, it belongs to the thread, as do fd, number and n_read */
+        pthread_t reader;
+        bool reads_ahead;
+        CtlExit ahead_result;
+        uint64_t number, n_records, n_bytes,
+                n_read; /* n_bytes: all that were written, or were found to be there */
         uint64_t n_begun; /* bytes that the disk was given */
         bool has_ended, is_checked;
 } DumpFile;
