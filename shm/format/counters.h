@@ -2,8 +2,8 @@
 
 /*
  * The counters of threads, one row each. From the rows come the counters of a record, the fields of the daemon's reply
- * and of tslab_stats(), and the numbers of tslabctl with its metrics and its manual page: a row whose field is missing
- * in proto/tslab.proto or in <tslab.h> does not compile, and tests/lint/counters.py looks at Python's.
+ * and of tslab_stats(), and the numbers of tslabctl with its metrics and its manual page. tests/lint/counters.py writes
+ * fields of new rows into proto/tslab.proto, <tslab.h>, and the structs of Python and Rust.
  *
  *      X(NAME, field, whole, help)
  *

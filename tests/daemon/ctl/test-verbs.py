@@ -32,11 +32,8 @@ EPOCH = {'id': int, 'era': int, 'state': str, 'label': str, 'slabs': int, 'live_
          'committed_bytes': int, 'reclaimed_bytes': int, 'older': dict}
 OLDER = {'slabs': int, 'live_objects': int}
 CLASS = {'size': int, 'slabs': int, 'live_objects': int}
-COUNTERS = {name: int for name in (
-    'allocs', 'frees', 'alloc_hits', 'frees_cached', 'refills', 'flushes', 'alloc_bypassed', 'free_bypassed',
-    'bypass_windows', 'slabs_recycled', 'slabs_reclaimed', 'failures', 'too_large', 'too_large_bytes',
-    'values_too_large', 'values_too_large_bytes', 'frees_stale', 'flushed_slots', 'refilled_slots', 'slabs_taken',
-    'slabs_committed', 'slabs_filled', 'slabs_reopened', 'failures_limit', 'failures_system')}
+with open(os.path.join(SOURCE, 'shm/format/counters.h'), encoding='utf-8') as file:
+    COUNTERS = {name: int for name in ('slabs_reclaimed', *re.findall(r'^ +X\(\w+, (\w+),', file.read(), re.MULTILINE))}
 CHECK = {'ok': bool, 'lost_slots': int, 'doubled_slots': int, 'unsettled_slots': int, 'wrong_hints': int,
          'problems': list}
 CLOSE = {'epoch': int, 'reclaimed_bytes': int, 'live_objects': int, 'pending_threads': int}
