@@ -120,7 +120,20 @@ test('a tag makes its entries absent at once', withMap('a', {}, (map) => {
   assert.ok(map.replace('hats', map.getWith('hats').version, 'x', { tags: [hats] }));
   assert.ok(map.invalidate('hats'));
   assert.deepStrictEqual([map.has('hats'), map.has('none')], [false, true]);
-  for (const tags of ['shoes', [1], Array(5).fill(hats)]) assert.throws(() => map.put('k', 'v', { tags }), TypeError);
+  for (const tags of ['shoes', [1], [hats, , hats], Array(5).fill(hats)])
+    assert.throws(() => map.put('k', 'v', { tags }), TypeError);
+
+  // An element's getter does not run while the call reads the value.
+  const value = new Uint8Array(1 << 20).fill(65);
+  let n = 0;
+  const tags = Object.defineProperty([], 0, {
+    get() {
+      if (++n === 2) structuredClone(value.buffer, { transfer: [value.buffer] });
+      return hats;
+    },
+  });
+  map.put('getter', value.subarray(0, 100000), { tags });
+  assert.deepStrictEqual([n, value.length], [1, 1 << 20]);
 }));
 
 test('counters are exact, and limits hold', withMap('a', {}, (map) => {

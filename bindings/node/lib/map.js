@@ -22,12 +22,13 @@ function checkCounted(number) {
     throw new RangeError(`a counter takes integers, and BigInts beyond 2 ** 53, not ${number}`);
 }
 
-/** Tags of an entry, or undefined. */
+/** Tags of an entry, or undefined. A copy: a getter of an element would run while the call has the bytes of a Buffer. */
 function checkedTags(tags) {
   if (tags === undefined) return undefined;
-  if (!Array.isArray(tags) || tags.length > TAGS_MAX || tags.some((tag) => typeof tag !== 'bigint'))
+  const copy = Array.isArray(tags) && tags.length <= TAGS_MAX ? Array.from(tags) : [undefined];
+  if (copy.length > TAGS_MAX || copy.some((tag) => typeof tag !== 'bigint'))
     throw new TypeError(`tags are an array of up to ${TAGS_MAX} tags, each from tag()`);
-  return tags;
+  return copy;
 }
 
 /** The bytes of a value that a call has copied into the scratch memory, as a Buffer of its own. */
