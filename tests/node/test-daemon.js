@@ -76,6 +76,19 @@ test('a daemon that cannot be started', () => {
   assert.throws(() => open({ program: '/nonexistent/tslabd' }), /cannot be started \(ENOENT\)/);
 });
 
+test('a daemon is started where there is no folder for temporary files', async () => {
+  const socket = path.join(folder, 'container.sock');
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = path.join(folder, 'absent');
+  try {
+    tslab.open(socket, { start }).close();
+  } finally {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  }
+  await waitFor(() => !existsSync(socket));
+});
+
 test('a daemon that fails after its start tells why, at once', async (t) => {
   const taken = path.join(folder, 'taken.sock');
   mkdirSync(taken);

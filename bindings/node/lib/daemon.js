@@ -65,13 +65,22 @@ function check({ program, args, options }) {
   if (status !== 0) throw new RangeError(`${program} refuses its settings: ${stderr.trim()}`);
 }
 
+/** A container may have no folder for temporary files, or one that nobody can write to. */
+function makeFolder() {
+  try {
+    return mkdtempSync(path.join(os.tmpdir(), 'tslab-'));
+  } catch {
+    return mkdtempSync('/dev/shm/tslab-');
+  }
+}
+
 /** The last words of a daemon: a pipe, of which it has the other end until it ends. */
 class Words {
   #fd;
   #text = '';
 
   constructor() {
-    const folder = mkdtempSync(path.join(os.tmpdir(), 'tslab-'));
+    const folder = makeFolder();
     try {
       this.path = path.join(folder, 'words');
       const { error, status } = spawnSync('mkfifo', ['-m', '600', this.path], { stdio: 'ignore' });
