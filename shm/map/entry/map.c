@@ -36,6 +36,7 @@
 #include "shm/map/state/unlink.h"
 
 #define PREFETCH_SIZE 384
+#define NEAR_BYTES (UINT64_C(2) << 20) /* entries of so many bytes are in the caches of one processor */
 
 /*
  * The address of an object is known only once its slab's word was read. Here the size of the object is guessed to be
@@ -69,6 +70,8 @@ void shm_map_prefetch(const ShmTrie *trie, const ShmMapKey *keys, uint32_t n) {
         ShmTrieCursor c;
 
         if (n < 2) /* there is nothing to be done at the same time */
+                return;
+        if (trie->map != 0 && shm_map_bytes(trie) < NEAR_BYTES) /* nothing is far; 30 ns a key */
                 return;
         for (uint32_t i = 0; i < n; i++)
                 hashes[i] = keys[i].hash;
