@@ -38,7 +38,7 @@ BARS = [
     ('Node', 'get as bytes', (LMDB, 'get as bytes'), 0.1, 0),
     ('Node', 'put', (LMDB, 'put'), 0.1, 0),
     ('Go', 'get as bytes', None, 0, 150),
-    ('Go', 'get, 64 in a call, each', None, 0, 80),
+    ('Go', 'get into a batch of 64, each', None, 0, 80),
 ]
 
 

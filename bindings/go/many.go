@@ -12,31 +12,38 @@ import (
 
 const (
 	batchMax  = C.SHIM_BATCH
-	batchRoom = 1024 // for a value of a batch; larger ones are fetched alone
+	batchRoom = 1024 + 64 // for a value; larger ones are fetched alone. No power of two: rooms are in many cache sets
+	batchKeep = batchMax * batchRoom
 )
 
-// A batch is what crosses to C in one call: no pointers, but bytes one behind the other.
-type batch struct {
-	bytes   []byte
+// Batch gets values of many keys, up to 64 by each crossing to C, into memory of its own, which the next call uses anew.
+// Its zero value is ready; one goroutine uses it at a time.
+type Batch struct {
+	bytes   []byte // what crosses to C has no pointers: keys, one behind the other
 	sizes   [2 * batchMax]C.uint32_t
 	results [batchMax]C.int64_t
-	values  [batchMax * batchRoom]byte
+	rooms   []byte
+	values  [][]byte
 }
 
-var batches = sync.Pool{New: func() any { return new(batch) }}
+var batches = sync.Pool{New: func() any { return new(Batch) }}
 
-// GetMany returns the values of keys, nil for those that are absent. They are not those of one moment. Up to 64 keys cost
-// one crossing to C, and their values share one piece of memory: copy one that you keep for long.
-func (m *Map) GetMany(keys [][]byte) ([][]byte, error) {
+// Get returns the values of keys, nil for those that are absent. They are not those of one moment, and stay until the next
+// call.
+func (b *Batch) Get(m *Map, keys [][]byte) ([][]byte, error) {
 	if m.isClosed() {
 		return nil, ErrClosed
 	}
-	values := make([][]byte, len(keys))
-	b := batches.Get().(*batch)
-	defer batches.Put(b)
+	if len(b.rooms) < len(keys)*batchRoom {
+		b.rooms = make([]byte, len(keys)*batchRoom)
+	}
+	if cap(b.values) < len(keys) {
+		b.values = make([][]byte, len(keys))
+	}
+	values := b.values[:len(keys)]
 	for i := 0; i < len(keys); i += batchMax {
 		end := min(i+batchMax, len(keys))
-		if err := m.getBatch(b, keys[i:end], values[i:end]); err != nil {
+		if err := b.get(m, keys[i:end], b.rooms[i*batchRoom:], values[i:end]); err != nil {
 			return nil, err
 		}
 	}
@@ -50,43 +57,69 @@ func min(a, b int) int {
 	return b
 }
 
-func (m *Map) getBatch(b *batch, keys, values [][]byte) error {
+func (b *Batch) get(m *Map, keys [][]byte, rooms []byte, values [][]byte) error {
 	b.bytes = b.bytes[:0]
 	for i, key := range keys {
 		b.bytes = append(b.bytes, key...)
 		b.sizes[i] = C.uint32_t(len(key))
 	}
 	all, _ := bytesOf(b.bytes)
-	r := int64(C.shim_get_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), (*C.byte_t)(unsafe.Pointer(&b.values[0])),
+	r := int64(C.shim_get_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), (*C.byte_t)(unsafe.Pointer(&rooms[0])),
 		batchRoom, &b.results[0]))
 	runtime.KeepAlive(m)
 	if r < 0 {
 		return m.fail(r)
 	}
-	sum := 0
-	for _, n := range b.results[:len(keys)] {
-		if n > 0 {
-			sum += int(n)
-		}
-	}
-	shared := make([]byte, 0, sum)
 	for i := range keys {
 		switch n := int64(b.results[i]); {
 		case n >= 0:
-			at := len(shared)
-			shared = append(shared, b.values[i*batchRoom:][:n]...)
-			values[i] = shared[at:len(shared):len(shared)]
+			at := i * batchRoom
+			values[i] = rooms[at : at+int(n) : at+int(n)]
+		case n == -int64(syscall.ENOENT):
+			values[i] = nil
 		case n == -int64(syscall.EMSGSIZE):
 			value, err := m.Get(keys[i])
 			if err != nil && err != ErrNotFound {
 				return err
 			}
 			values[i] = value
-		case n != -int64(syscall.ENOENT):
+		default:
 			return m.fail(n)
 		}
 	}
 	return nil
+}
+
+// GetMany is Batch.Get with values that stay: they share pieces of memory, so copy one that you keep for long.
+func (m *Map) GetMany(keys [][]byte) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	b := batches.Get().(*Batch)
+	defer batches.Put(b)
+	for i := 0; i < len(keys); i += batchMax {
+		end := min(i+batchMax, len(keys))
+		got, err := b.Get(m, keys[i:end])
+		if err != nil {
+			return nil, err
+		}
+		copyAll(values[i:end], got)
+	}
+	return values, nil
+}
+
+// copyAll copies values into one piece of memory. Those that are absent stay so.
+func copyAll(to, from [][]byte) {
+	sum := 0
+	for _, value := range from {
+		sum += len(value)
+	}
+	shared := make([]byte, 0, sum)
+	for i, value := range from {
+		if value != nil {
+			at := len(shared)
+			shared = append(shared, value...)
+			to[i] = shared[at:len(shared):len(shared)]
+		}
+	}
 }
 
 // PutMany sets the values of keys, each as PutWith does. It returns the first error, and goes on to the other keys.
@@ -101,18 +134,18 @@ func (m *Map) PutMany(keys, values [][]byte, how PutOptions) error {
 	if err != nil {
 		return err
 	}
-	b := batches.Get().(*batch)
+	b := batches.Get().(*Batch)
 	defer batches.Put(b)
 	for i := 0; i < len(keys); i += batchMax {
 		end := min(i+batchMax, len(keys))
-		if e := m.putBatch(b, keys[i:end], values[i:end], how, ttl); err == nil {
+		if e := b.put(m, keys[i:end], values[i:end], how, ttl); err == nil {
 			err = e
 		}
 	}
 	return err
 }
 
-func (m *Map) putBatch(b *batch, keys, values [][]byte, how PutOptions, ttl C.uint64_t) error {
+func (b *Batch) put(m *Map, keys, values [][]byte, how PutOptions, ttl C.uint64_t) error {
 	b.bytes = b.bytes[:0]
 	for i, key := range keys {
 		b.bytes = append(append(b.bytes, key...), values[i]...)
@@ -123,7 +156,7 @@ func (m *Map) putBatch(b *batch, keys, values [][]byte, how PutOptions, ttl C.ui
 	r := int64(C.shim_put_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), C.TSLAB_MAP_PUT,
 		how.Epoch.native(), ttl, tags, count, &b.results[0]))
 	runtime.KeepAlive(m)
-	if cap(b.bytes) > len(b.values) {
+	if cap(b.bytes) > batchKeep {
 		b.bytes = nil // the pool of batches is not for large values
 	}
 	if r < 0 {

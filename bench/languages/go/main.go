@@ -80,5 +80,10 @@ func main() {
 		_, err := m.GetMany(keys[i : i+nBatch])
 		return err
 	})
+	var batch tslab.Batch
+	ns["get into a batch of 64, each"] = measure(seconds, nBatch, func(i int) error {
+		_, err := batch.Get(m, keys[i:i+nBatch])
+		return err
+	})
 	must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{"name": "Go", "version": runtime.Version(), "ns": ns}))
 }

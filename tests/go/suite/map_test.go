@@ -93,6 +93,19 @@ func TestBatch(t *testing.T) {
 	if got[200] != nil || !bytes.Equal(got[201], values[7]) {
 		t.Fatal("absent, and twice")
 	}
+	var batch tslab.Batch
+	for _, n := range []int{1, 0, len(keys), 65} { // its memory grows, and is used anew
+		got := must(batch.Get(m, keys[:n]))
+		same(t, len(got), n)
+		for i := range got {
+			if !bytes.Equal(got[i], must(m.GetMany(keys[i : i+1]))[0]) || (got[i] == nil) != (i == 200) {
+				t.Fatal(n, i)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { must(batch.Get(m, keys[:64])) }); n != 0 {
+		t.Fatal("a batch allocates", n)
+	}
 	_ = append(got[1], 0xff) // values share memory, and none reaches into the next
 	if !bytes.Equal(got[2], values[2]) {
 		t.Fatal("an append writes into another value")
