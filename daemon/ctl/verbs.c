@@ -159,6 +159,16 @@ static const Verb verbs[] = {
                 .run = verb_maps_remove,
         },
         {
+                .name = "maps top",
+                .operands = "MAP",
+                .summary = "Show the largest entries of a map",
+                .details = "Looks at all entries, once. Ten are shown, or as many as --count says.",
+                .options = OPTION_POOL | OPTION_COUNT,
+                .n_args_min = 1,
+                .n_args_max = 1,
+                .run = verb_maps_top,
+        },
+        {
                 .name = "maps",
                 .operands = "[MAP]",
                 .summary = "Show the maps: entries, memory, hits",

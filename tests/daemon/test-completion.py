@@ -81,7 +81,7 @@ class Completion:
     def test_maps(self):
         """Names of maps, of the pool that is named; the file of a dump."""
         self.client().do('put 10 1')
-        for verb in ('keys',), ('get',), ('put',), ('delete',), ('maps', 'set'), ('dump', 'file'), ('load', 'file'):
+        for verb in ('keys',), ('get',), ('put',), ('delete',), ('maps', 'set'), ('maps', 'top'), ('dump', 'file'), ('load', 'file'):
             self.assertEqual(self.complete(*verb, ''), {'values'}, verb)
             self.assertEqual(self.complete('--pool', 'default', *verb, 'v'), {'values'}, verb)
             self.assertEqual(self.complete('--pool', 'other', *verb, ''), set(), verb)

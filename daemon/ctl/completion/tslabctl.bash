@@ -57,7 +57,7 @@ _tslabctl() {
                 [[ $choices ]] || choices=$(_tslabctl_options "$program" "${verbs[@]:0:1}")
         elif ((${#verbs[@]} == 0)); then
                 choices=$(_tslabctl_help "$program" Verbs | sed 's/ .*//' | sort -u)
-        elif [[ ${#verbs[@]} == 1 && ${verbs[0]} == @(keys|get|put|delete) || "${verbs[*]}" == maps\ @(set|clear|remove) ||
+        elif [[ ${#verbs[@]} == 1 && ${verbs[0]} == @(keys|get|put|delete) || "${verbs[*]}" == maps\ @(set|top|clear|remove) ||
                 ${#verbs[@]} -ge 2 && ${verbs[0]} == @(dump|load) ]]; then
                 choices=$(_tslabctl_maps "$program" "$pool")
         elif [[ ${#verbs[@]} == 1 && ${verbs[0]} == @(dump|load) ]]; then

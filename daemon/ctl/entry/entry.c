@@ -172,13 +172,13 @@ CtlExit entries_delete_all(Entries *entries, uint64_t *ret_n) {
         return n < 0 ? entries_complain(entries, (int) n) : CTL_DONE;
 }
 
-int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key) {
-        struct tslab_map_info info = { .size = sizeof(info) };
+int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key,
+               struct tslab_map_info *ret_info) {
         char key[TSLAB_MAP_KEY_MAX];
-        int r = tslab_map_next(entries->map, cursor, key, sizeof(key), &info);
+        int r = tslab_map_next(entries->map, cursor, key, sizeof(key), ret_info);
 
         if (r == 1 || r == -EUCLEAN)
-                *ret_key = entry_key_format(key, info.key_size);
+                *ret_key = entry_key_format(key, ret_info->key_size);
         if (r == -EUCLEAN)
                 (void) complain_key(entries, *ret_key, r);
         else if (r < 0)

@@ -278,9 +278,10 @@ CtlExit verb_keys(char **args, size_t n_args) {
                 return r;
         array = json_new_array();
         for (next = 1; !gone && (arg_count == 0 || n < arg_count);) {
+                struct tslab_map_info info = { .size = sizeof(info) };
                 _cleanup_(proto_freep) char *key = NULL;
 
-                next = entry_next(&entries, &cursor, &key);
+                next = entry_next(&entries, &cursor, &key, &info);
                 if (next != 1 && next != -EUCLEAN)
                         break;
                 if (next != 1)

@@ -40,6 +40,7 @@ CtlExit verb_keys(char **args, size_t n_args);
 CtlExit verb_dump(char **args, size_t n_args);
 CtlExit verb_load(char **args, size_t n_args);
 CtlExit verb_maps(char **args, size_t n_args);
+CtlExit verb_maps_top(char **args, size_t n_args);
 CtlExit verb_maps_clear(char **args, size_t n_args);
 CtlExit verb_maps_remove(char **args, size_t n_args);
 CtlExit verb_maps_set(char **args, size_t n_args);

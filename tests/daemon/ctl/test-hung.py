@@ -16,7 +16,7 @@ import ctl_case
 import wire
 from ctl_case import CTL_CLIENT, DEADLINE, TSLABCTL, Case, environment, field, hello, reply
 
-ARGUMENTS = {'epoch close': ['3'], 'maps set': ['values', '--ttl', '60'], 'maps clear': ['values', '--yes'],
+ARGUMENTS = {'epoch close': ['3'], 'maps set': ['values', '--ttl', '60'], 'maps clear': ['values', '--yes'], 'maps top': ['m'],
              'clients end': ['1'],
              'maps remove': ['values', '--yes'], 'get': ['m', 'k'], 'put': ['m', 'k', 'v'],
              'delete': ['m', 'k'], 'keys': ['m'], 'dump': ['/none/file'], 'epoch label': ['4', 'x'], 'top': ['--once', '-d', '0.1']}

@@ -273,6 +273,23 @@ class Maps(Case):
         self.assertEqual(self.json('maps', 'clear', 'values', '--yes'), {'map': 'values', 'deleted': 1})
         self.refused(1, "no map 'none'", 'maps', 'clear', 'none', '--yes')
 
+    def test_largest(self):
+        self.fill()
+        for i in range(1, 13):
+            self.text('put', 'values', f'key {i}', 'x' * (1000 + i * 10), *(['--ttl', '3600'] if i == 12 else []))
+        rows = self.json('maps', 'top', 'values', '-n', '3')
+        self.assertEqual([(row['key'], row['size']) for row in rows],
+                         [(r'key\x2012', 1120), (r'key\x2011', 1110), (r'key\x2010', 1100)])
+        self.assertGreater(rows[0]['ttl_left_msec'], 0)
+        self.assertIsNone(rows[1]['ttl_left_msec'])
+        self.assertEqual(len(self.json('maps', 'top', 'values')), 10)
+        self.assertEqual(len(self.json('maps', 'top', 'values', '-n', str(N + 100))), N + 12)
+        lines = self.text('maps', 'top', 'values', '-n', '2').splitlines()
+        self.assertEqual(lines[0].split(), ['SIZE', 'TTL', 'KEY'])
+        self.assertEqual(lines[2].split()[-2:], ['-', r'key\x2011'])
+        self.refused(1, "no map 'none'", 'maps', 'top', 'none')
+        self.refused(2, 'shows 10000 entries at most', 'maps', 'top', 'values', '-n', '10001')
+
     def test_remove(self):
         """The daemon gives the memory back, and a client that has the map open finds that it is no more."""
         self.fill()
