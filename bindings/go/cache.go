@@ -69,7 +69,7 @@ func (c *Cache[V]) Add(key string, value V, how PutOptions) error {
 }
 
 // Incr adds to a number and returns the sum; an absent key becomes a counter that begins at 0. No add of others is lost.
-// ErrInvalid: the value is no number.
+// ErrInvalid: the value is no number, or has tags, which the sum would not have.
 func (c *Cache[V]) Incr(key string, delta int64) (sum int64, err error) {
 	name := textOf(key)
 	err = c.store.write(func(m *Map) error {
@@ -100,7 +100,7 @@ func (c *Cache[V]) Incr(key string, delta int64) (sum int64, err error) {
 // replaceSum adds to a number that was set as a value.
 func (m *Map) replaceSum(key []byte, entry Entry, delta int64, sum *int64) error {
 	var number int64
-	if Unmarshal(entry.Value, false, &number) != nil {
+	if entry.Tagged || Unmarshal(entry.Value, false, &number) != nil {
 		return ErrInvalid
 	}
 	*sum = number + delta
@@ -135,6 +135,7 @@ type computingKey struct{}
 // GetOrCompute returns a key's value, or computes it. Of all goroutines and processes that miss a key, one computes; the
 // others wait, until the context ends, or return the value that was there before, where the cache keeps stale ones. If the
 // one that computes fails or is killed, another computes. Where the pool has no room, the value is computed and not kept.
+// ErrInvalid: the options are out of range, and the value, which is returned, is not kept.
 //
 // The computation's context knows the key: to ask for it there, which would wait for itself, is ErrSelf.
 func (c *Cache[V]) GetOrCompute(ctx context.Context, key string, how PutOptions,
@@ -209,6 +210,9 @@ func (c *Cache[V]) compute(ctx context.Context, key string, claim Version, how P
 	e := c.store.write(func(m *Map) error { return m.Replace(name, claim, data, how) })
 	// A value that was put meanwhile is newer than this one, and so is a deletion.
 	done = e == nil || errors.Is(e, ErrChanged) || errors.Is(e, syscall.ENOENT)
+	if errors.Is(e, ErrInvalid) {
+		return value, e
+	}
 	return value, nil
 }
 

@@ -231,11 +231,13 @@ type Entry struct {
 	TTL     time.Duration // that is left, or NoEnd
 	Stale   bool          // its time is over
 	Counter bool          // the value is a counter's, or a limit's
+	Tagged  bool          // it has tags
 }
 
 func (e *Entry) describe(info *C.struct_tslab_map_info) {
 	e.Version, e.Epoch = Version(info.version), Epoch(info.epoch)
 	e.Stale, e.Counter = info.flags&C.TSLAB_MAP_STALE != 0, info.flags&C.TSLAB_MAP_COUNTER != 0
+	e.Tagged = info.flags&C.TSLAB_MAP_TAGGED != 0
 	e.TTL = NoEnd
 	if info.ttl_left_ms != C.UINT64_MAX {
 		e.TTL = time.Duration(info.ttl_left_ms) * time.Millisecond

@@ -159,6 +159,19 @@ func TestCache(t *testing.T) {
 	same(t, must(numbers.Get("counter")), 3)
 	check(t, numbers.Set("set", 5))
 	same(t, must(numbers.Incr("set", -7)), -2)
+	tag := must(numbers.Map().Tag([]byte("tag")))
+	check(t, numbers.SetFor("tagged", 5, tslab.PutOptions{Tags: []tslab.Tag{tag}}))
+	_, err = numbers.Incr("tagged", 1)
+	same(t, errors.Is(err, tslab.ErrInvalid), true)
+	check(t, numbers.Map().Invalidate([]byte("tag")))
+	_, err = numbers.Get("tagged")
+	isError(t, err, tslab.ErrNotFound)
+	same(t, must(numbers.Incr("tagged", 1)), 1)
+	number := func(context.Context) (int, error) { return 7, nil }
+	for _, how := range []tslab.PutOptions{{Tags: make([]tslab.Tag, 5)}, {TTL: -2}} {
+		n, err := numbers.GetOrCompute(context.Background(), "invalid", how, number)
+		same(t, n == 7 && errors.Is(err, tslab.ErrInvalid), true)
+	}
 	same(t, must(numbers.Get("set")), -2)
 	check(t, numbers.Set("set", math.MaxInt64))
 	_, err = numbers.Incr("set", 1)
