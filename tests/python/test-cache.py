@@ -234,6 +234,11 @@ class Alone(unittest.TestCase):
         self.assertEqual(self.cache.incr('half'), 1.5)
         self.cache.set('list', [1])
         self.assertRaises(TypeError, self.cache.incr, 'list')
+        self.cache.set('tagged', 5, tags=['tag'])
+        self.assertRaises(TypeError, self.cache.incr, 'tagged')
+        self.assertTrue(self.cache.invalidate('tag'))
+        self.assertIsNone(self.cache.get('tagged'), 'it has its tag still')
+        self.assertEqual(self.cache.incr('tagged'), 1)
         self.cache.map.limit(b'bucket', 1, 1)
         self.assertRaises(tslab.Error, self.cache.incr, 'bucket')
 

@@ -443,7 +443,8 @@ class Cache(Store):
 
     def incr(self, key: Key, delta: int = 1, initial: int = 0, ttl: Optional[Lifetime] = None) -> int:
         """Adds to a number and returns the sum; no change of others is lost. An absent key counts as `initial`, and
-        becomes a counter of 64 bits. A number that was set keeps its lifetime. TypeError: the value is no number."""
+        becomes a counter of 64 bits. A number that was set keeps its lifetime. TypeError: the value is no number, or has
+        tags, which the sum would not have."""
         return self._write(self._incr, encoded(key), delta, initial, self._lifetime(ttl))
 
     def _incr(self, map_: Map, key: bytes, delta: int, initial: int, ttl: Optional[Lifetime]) -> int:
@@ -464,6 +465,8 @@ class Cache(Store):
             if value is refused:
                 self._forget(key, entry.version)
                 continue
+            if entry.flags & lib.TSLAB_MAP_TAGGED:
+                raise TypeError(f'incr() of {key!r}, whose tags the sum would not have')
             total: int = value + delta
             with contextlib.suppress(ChangedError):
                 map_.replace(key, entry.version, self.dumps(total), EPOCH_CURRENT, ttl_left(entry))
