@@ -86,6 +86,13 @@ test('calls of a cache', withCache({ cache: { ttl: 100 } }, (cache) => {
   assert.strictEqual(cache.pop('n'), -2);
   cache.set('text', 'text');
   assert.throws(() => cache.incr('text'), TypeError);
+
+  // A number with tags keeps them.
+  cache.set('tagged', 5);
+  cache.map.put('tagged', cache.map.get('tagged'), { tags: [cache.map.tag('tag')] });
+  assert.throws(() => cache.incr('tagged'), TypeError);
+  assert.ok(cache.map.invalidate('tag'));
+  assert.strictEqual(cache.get('tagged'), undefined);
   cache.setMany(new Map([['a', 1], ['b', null]]), { ttl: Infinity });
   assert.strictEqual(cache.ttl('a'), Infinity);
   assert.deepStrictEqual(cache.getMulti(['a', 'b', 'c']), new Map([['a', 1], ['b', null]]));

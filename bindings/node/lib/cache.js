@@ -176,6 +176,7 @@ class Cache {
       const { version, flags } = info;
       if (value === MISSING || flags & native.COUNTER) continue;
       if (typeof value !== 'number' && typeof value !== 'bigint') throw new TypeError('the value is no number');
+      if (flags & native.TAGGED) throw new TypeError('the number has tags, which the sum would not have');
       const total = typeof value === typeof delta ? value + delta : BigInt(value) + BigInt(delta);
       const left = info.ttlLeftMs === Infinity ? Infinity : Math.max(1, info.ttlLeftMs) / 1000;
       if (this.#put(key, total, left, native.REPLACE, version)) return total;

@@ -41,6 +41,7 @@ module.exports = {
   ABSENT: -1,
   TOO_LARGE: -2,
   COUNTER: 1,
+  TAGGED: 16,
   STALE: 2,
   KEY_ONLY: 4,
   PUT: 0,
