@@ -82,7 +82,8 @@ static int change_number(TslabMap *map, zend_string *key,
                 return r;
         if (info.flags & TSLAB_MAP_COUNTER)
                 return -EAGAIN;
-        if (!change(ret, by, to)) {
+        /* The new value would not have the tags. */
+        if (info.flags & TSLAB_MAP_TAGGED || !change(ret, by, to)) {
                 zval_ptr_dtor(ret);
                 return -EINVAL;
         }

@@ -150,7 +150,7 @@ final class Cache
      */
     public function getOrCompute(string $key, callable $make, null|int|float|\DateInterval $ttl = null, float $timeout = 30): mixed {}
 
-    /** Adds to a number; null if there is another value. */
+    /** Adds to a number; null if there is another value, or a number that was put with tags. */
     public function increment(string $key, int $delta = 1, int $initial = 0, null|int|float|\DateInterval $ttl = null): int|float|null {}
 
     public function touch(string $key, null|int|float|\DateInterval $ttl = null): bool {}

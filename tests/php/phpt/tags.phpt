@@ -23,6 +23,13 @@ foreach ([['shoes'], array_fill(0, 5, $hats)] as $tags) {
                 echo $e->getMessage(), "\n";
         }
 }
+
+// A number with tags keeps them.
+$cache = new Tslab\Cache(null, 'numbers');
+$cache->set('n', 5);
+$map = $cache->map();
+$map->put('n', $map->get('n'), null, [$map->tag('tag')]);
+var_dump($cache->increment('n'), $map->invalidate('tag'), $cache->get('n'));
 ?>
 --EXPECT--
 bool(true)
@@ -38,3 +45,6 @@ NULL
 string(1) "v"
 Tslab\Map::put(): Argument #4 ($tags) must be an array of tags, each from tag()
 Tslab\Map::put(): Argument #4 ($tags) has 4 tags at most
+NULL
+bool(true)
+NULL
