@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -26,6 +27,10 @@
 #include <unistd.h>
 
 #define SIZE 65536
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 /* Runs in a child, whose end tells the result. */
 static bool child_says(bool (*look)(void)) {
@@ -129,6 +134,62 @@ static bool has_populate(void) {
         void *p = shared(&fd);
 
         return p && madvise(p, SIZE, MADV_POPULATE_WRITE) == 0 && blocks(fd) > 0;
+}
+
+/* A number of KiB that a file of /proc has behind a name: the sum of all, where it has several. */
+static uint64_t sum_of(const char *path, const char *name) {
+        FILE *f = fopen(path, "re");
+        uint64_t sum = 0;
+        char line[512];
+
+        while (f && fgets(line, sizeof(line), f))
+                if (strncmp(line, name, strlen(name)) == 0)
+                        sum += strtoull(line + strlen(name), NULL, 10);
+        if (f)
+                (void) fclose(f);
+        return sum;
+}
+
+/* Pages of shared memory become a huge one where the kernel is asked. */
+static bool has_huge(void) {
+        size_t huge = (size_t) 2 << 20;
+        int fd = memfd_create("lacks", MFD_CLOEXEC);
+        uint8_t *room = mmap(NULL, 2 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint8_t *at = room + (huge - (uintptr_t) room % huge) % huge;
+
+        if (fd < 0 || room == MAP_FAILED || ftruncate(fd, (off_t) huge) < 0 ||
+            mmap(at, huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+                return false;
+        memset(at, 1, huge);
+        return madvise(at, huge, MADV_COLLAPSE) == 0 &&
+               sum_of("/proc/self/smaps", "ShmemPmdMapped:") >= huge >> 10;
+}
+
+/* Threads that come and go leave nothing: the anonymous memory of the process is the program's own. */
+static void *end_at_once(void *userdata) {
+        return userdata;
+}
+
+static bool has_anon(void) {
+        uint64_t before = 0;
+
+        for (int i = 0; i < 200; i++) {
+                int fd = memfd_create("lacks", MFD_CLOEXEC);
+                pthread_t thread;
+                void *p;
+
+                if (fd < 0 || ftruncate(fd, 1 << 24) < 0)
+                        return false;
+                p = mmap(NULL, 1 << 24, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+                if (p == MAP_FAILED || pthread_create(&thread, NULL, end_at_once, NULL) != 0)
+                        return false;
+                (void) pthread_join(thread, NULL);
+                (void) munmap(p, 1 << 24);
+                (void) close(fd);
+                if (i == 20)
+                        before = sum_of("/proc/self/status", "RssAnon:");
+        }
+        return before > 0 && sum_of("/proc/self/status", "RssAnon:") < before + 1024;
 }
 
 static bool wipe_child(void) {
@@ -237,6 +298,8 @@ int main(int argc, char **argv) {
                 { "start-time", has_start_time },
                 { "remove", has_remove },
                 { "populate", has_populate },
+                { "huge", has_huge },
+                { "anon", has_anon },
                 { "wipe", has_wipe },
                 { "seccomp", has_seccomp },
                 { "ptrace", has_ptrace },
