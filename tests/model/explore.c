@@ -184,9 +184,11 @@ static void resume(unsigned i) {
         Actor *a = &now.actors[i];
 
         running = a;
+        model_acts = true;
         model_stored_nothing = fenced = false;
         switch_stack(&explorer_sp, a->sp);
         running = NULL;
+        model_acts = false;
         if (failure[0])
                 model_fail("%s", failure);
         if (memory_own_changed(i))
@@ -681,6 +683,7 @@ static void prepare(const ModelCase *c, ModelMode m) {
         n_preemptions_max = full ? c->full_preemptions : c->preemptions;
         failure[0] = 0;
         running = NULL;
+        model_acts = false;
         in_post = false;
         for (n_actors = 0; n_actors < MODEL_ACTORS_MAX && c->actors[n_actors]; n_actors++)
                 if (!stacks[n_actors])

@@ -2,6 +2,9 @@
  * Runs the cases of one header, MODEL_CASE: built once for each. With names as arguments, those only. A case that is
  * `weak` is run once as it is, and once more under a weak memory, as NAME-weak, where no store waits besides. By that
  * name any case is, as far as it can be searched.
+ *
+ * For orders.py: with $TSLAB_TEST_SITES, only weak cases are run, and the accesses that they reach are printed; one of
+ * these is weakened by $TSLAB_TEST_WEAKEN.
  */
 #include MODEL_CASE
 
@@ -67,6 +70,8 @@ static bool run_and_print(const ModelCase *c, bool full) {
         if (!run(c, full && !c->actors[2] && !c->weak, &r))
                 return false;
         print(c, &r, clock() - began);
+        if (getenv("TSLAB_TEST_SITES"))
+                model_sites_print(c->name);
         return true;
 }
 
@@ -79,13 +84,19 @@ static bool is_asked_for(const ModelCase *c, bool full, int argc, char **argv) {
 
 int main(int argc, char **argv) {
         bool full = getenv("TSLAB_TEST_FULL") != NULL;
+        bool sites = getenv("TSLAB_TEST_SITES") != NULL;
+        const char *weaken = getenv("TSLAB_TEST_WEAKEN");
 
+        if (weaken && !model_sites_weaken(weaken)) {
+                printf("no access is at %s\n", weaken);
+                return 2;
+        }
         for (size_t i = 0; i < sizeof(model_cases) / sizeof(model_cases[0]); i++) {
                 ModelCase c = model_cases[i], weak = c;
                 char name[64];
 
                 c.weak = false;
-                if (is_asked_for(&c, full, argc, argv) && !run_and_print(&c, full))
+                if (!sites && is_asked_for(&c, full, argc, argv) && !run_and_print(&c, full))
                         return EXIT_FAILURE;
                 snprintf(name, sizeof(name), "%s-weak", c.name);
                 weak.name = name;
@@ -96,5 +107,7 @@ int main(int argc, char **argv) {
                 if (weak.weak && is_asked_for(&weak, full, argc, argv) && !run_and_print(&weak, full))
                         return EXIT_FAILURE;
         }
+        if (sites)
+                model_sites_print(NULL);
         return EXIT_SUCCESS;
 }

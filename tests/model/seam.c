@@ -1,13 +1,15 @@
 /* See seam.h. */
 #include "tests/model/seam.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 ModelKind model_kind;
 unsigned model_size;
 ModelOrder model_order;
 int model_weaker = -1;
-bool model_stored_nothing, model_weak;
+bool model_stored_nothing, model_weak, model_acts;
 bool model_copies;
 
 /* Programs without an explorer use this one. */
@@ -15,6 +17,33 @@ __attribute__((weak)) void shm_step(const void *address) {
 }
 
 __attribute__((weak)) void model_fence_rel(void) {
+}
+
+extern ModelSite *__start_model_sites[], *__stop_model_sites[];
+
+bool model_sites_weaken(const char *text) {
+        char name[256];
+        bool found = false;
+
+        for (ModelSite **s = __start_model_sites; s < __stop_model_sites; s++) {
+                (void) snprintf(name, sizeof(name), "%s:%d:", (*s)->file, (*s)->line);
+                if (strncmp(text, name, strlen(name)) != 0)
+                        continue;
+                (*s)->weaker = atoi(text + strlen(name));
+                found = true;
+        }
+        return found;
+}
+
+void model_sites_print(const char *name) {
+        for (ModelSite **s = __start_model_sites; s < __stop_model_sites; s++) {
+                if (!name)
+                        printf("place %s %s %d\n", (*s)->file, (*s)->function, (*s)->line);
+                else if ((*s)->kind)
+                        printf("reached %s %s %s %d %s %d\n", name, (*s)->file, (*s)->function, (*s)->line,
+                               (*s)->kind, (*s)->order);
+                (*s)->kind = NULL;
+        }
 }
 
 /* Words as they lie in the memory that is copied from. */

@@ -38,6 +38,33 @@ extern int model_weaker;
 extern bool model_stored_nothing;
 /* The case runs under a weak memory. */
 extern bool model_weak;
+/* An actor makes the access, not pre() or post(). */
+extern bool model_acts;
+
+/*
+ * A place in the source that makes an access with an order, or a fence. orders.py asks for all that a case reaches, and
+ * weakens one after the other, by $TSLAB_TEST_WEAKEN.
+ */
+typedef struct ModelSite {
+        const char *file, *function;
+        int line;
+        const char *kind; /* load, store, rmw, fence; NULL: no actor was here yet */
+        int order, weaker; /* -1: its own order */
+} ModelSite;
+
+/* The order of an access by this place. */
+static inline ModelOrder model_site(ModelSite *site, const char *kind, int order) {
+        if (model_acts) {
+                site->kind = kind;
+                site->order = order;
+        }
+        return (ModelOrder) (site->weaker < 0 ? order : site->weaker);
+}
+
+/* Takes FILE:LINE:ORDER, ORDER a number of ModelOrder; false: no such place. */
+bool model_sites_weaken(const char *text);
+/* Prints the places that the case's actors reached, and forgets that they did; without a name, all places. */
+void model_sites_print(const char *name);
 
 void shm_step(const void *address);
 /* For actors under a weak memory: what they stored before counts as released by their stores after it. No step. */
@@ -46,6 +73,13 @@ void model_fence_rel(void);
 void model_copy(void *to, const void *from, size_t size);
 
 /* Macros, so that the caller is known by its own line. */
+#define MODEL_SITE(kind, order)                                                                              \
+        ({                                                                                                   \
+                static ModelSite model_site_ = { __FILE__, __func__, __LINE__, NULL, 0, -1 };                \
+                static ModelSite *model_at_ __attribute__((used, section("model_sites"))) = &model_site_;    \
+                                                                                                             \
+                model_site(&model_site_, kind, order);                                                       \
+        })
 #define model_access(address, kind, size, order)                                                             \
         ({                                                                                                   \
                 const void *model_address_ = (address);                                                      \
@@ -70,7 +104,9 @@ void model_copy(void *to, const void *from, size_t size);
 #define SHM_AT(p, expression)                                                                                \
         ({                                                                                                   \
                 model_access((p), MODEL_IS(#expression, "__atomic_load") ? MODEL_LOAD : MODEL_LOCKED,        \
-                             sizeof(*(p)), MODEL_ORDER(#expression));                                        \
+                             sizeof(*(p)),                                                                   \
+                             MODEL_SITE(MODEL_IS(#expression, "__atomic_load") ? "load" : "rmw",             \
+                                        MODEL_ORDER(#expression)));                                          \
                 __auto_type model_result_ = (expression);                                                    \
                 if (MODEL_IS(#expression, "__atomic_compare"))                                               \
                         model_stored_nothing = !model_result_;                                               \
@@ -80,7 +116,7 @@ void model_copy(void *to, const void *from, size_t size);
 #define SHM_STORE(p, v, order)                                                                               \
         ({                                                                                                   \
                 __typeof__(*(p)) shm_v_ = (v);                                                               \
-                model_access((p), MODEL_STORE, sizeof(shm_v_), (order));                                     \
+                model_access((p), MODEL_STORE, sizeof(shm_v_), MODEL_SITE("store", (order)));                \
                 *(volatile __typeof__(*(p)) *) (p) = shm_v_;                                                 \
         })
 
@@ -123,13 +159,16 @@ extern bool model_copies;
                 uint64_t *shm_p_ = (p);                                                                      \
                 shm_store_rlx(shm_p_, *shm_p_ + 1);                                                          \
         })
-#define shm_fence_sc() (model_kind = MODEL_LOCKED, (shm_fence_sc) ())
-#define shm_fence_acq() (model_order = MODEL_ACQ, (shm_fence_acq) ())
-#define shm_fence_rel() ((shm_fence_rel) (), model_fence_rel())
+#define MODEL_FENCE(order) (MODEL_SITE("fence", order) == (order))
+#define shm_fence_sc()                                                                                       \
+        (MODEL_FENCE(MODEL_SC) ? (void) (model_kind = MODEL_LOCKED, (shm_fence_sc) ()) : (void) 0)
+#define shm_fence_acq()                                                                                      \
+        (MODEL_FENCE(MODEL_ACQ) ? (void) (model_order = MODEL_ACQ, (shm_fence_acq) ()) : (void) 0)
+#define shm_fence_rel() (MODEL_FENCE(MODEL_REL) ? (void) ((shm_fence_rel) (), model_fence_rel()) : (void) 0)
 /* x86 has none. */
 #define shm_fence_after_rmw()                                                                                \
         ({                                                                                                   \
-                if (model_weak)                                                                              \
+                if (MODEL_FENCE(MODEL_SC) && model_weak)                                                     \
                         model_step(NULL, MODEL_LOCKED, 0);                                                   \
                 (shm_fence_after_rmw)();                                                                     \
         })
@@ -140,10 +179,27 @@ extern bool model_copies;
                                                                                                              \
                 model_kind = MODEL_LOCKED;                                                                   \
                 model_size = sizeof(ShmPair);                                                                \
-                model_order = MODEL_ACQREL;                                                                  \
+                model_order = MODEL_SITE("rmw", MODEL_ACQREL);                                               \
                 model_done_ = (shm_pair_cas_acqrel) (shm_p_, shm_expected_, shm_desired_);                   \
                 model_stored_nothing = !model_done_;                                                         \
                 model_done_;                                                                                 \
+        })
+
+/* As the function of this name, at the place of its caller. */
+#define shm_pair_load_acq(p)                                                                                 \
+        ({                                                                                                   \
+                const ShmPair *shm_p_ = (p);                                                                 \
+                ShmPair shm_pair_ = { .high = shm_load_acq(&shm_p_->high) };                                 \
+                uint64_t shm_again_;                                                                         \
+                                                                                                             \
+                for (;;) {                                                                                   \
+                        shm_pair_.low = shm_load_acq(&shm_p_->low);                                          \
+                        shm_again_ = shm_load_acq(&shm_p_->high);                                            \
+                        if (shm_again_ == shm_pair_.high)                                                    \
+                                break;                                                                       \
+                        shm_pair_.high = shm_again_;                                                         \
+                }                                                                                            \
+                shm_pair_;                                                                                   \
         })
 
 /* For faults: accesses of weaker orders than any that the core makes. */
