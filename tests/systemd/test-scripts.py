@@ -71,6 +71,23 @@ expect(arena() == before, 'the pool is there')
 client.look()
 expect(script('prerm', 'upgrade') == (0, ''), 'an upgrade is not')
 
+# The socket of another daemon, whose pool nobody uses, has taken the place of the unit's.
+elsewhere, socket_path = pathlib.Path('/run/elsewhere'), pathlib.Path(f'/run/tslab/{POOL}.sock')
+elsewhere.mkdir()
+other = subprocess.Popen(['tslabd', '--pool', POOL, '--size=16M'], env={**os.environ, 'TSLAB_RUNTIME_DIR': str(elsewhere)})
+wait_for((elsewhere / f'{POOL}.sock').exists, 'another daemon')
+socket_path.rename(elsewhere / 'own.sock')
+(elsewhere / f'{POOL}.sock').rename(socket_path)
+expect(ctl_json(POOL, 'stats')['daemon_pid'] == other.pid, 'it has the socket')
+code, text = script('prerm', 'remove')
+expect(code == 1 and f'whether pool {POOL} is used is not known' in text, f'a daemon of another: {code} {text}')
+code, text = script('prerm', 'upgrade')
+expect(code == 0 and f'may lose the maps of pool {POOL}' in text, f'an upgrade beside it: {code} {text}')
+(elsewhere / 'own.sock').rename(socket_path)
+other.kill()
+other.wait()
+expect(arena() == before, 'the pool is there')
+
 # A daemon that does not answer at that moment: stopped by a signal, and while it starts. systemd that does not answer.
 drop_in(UNIT, '[Service]\nWatchdogSec=0\nRestartSec=1h\n')
 sh('systemctl', 'restart', UNIT)
