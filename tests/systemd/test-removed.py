@@ -34,7 +34,18 @@ for removal in (['rm', '-f', f'/run/tslab/{POOL}.sock'], ['rm', '-rf', '/run/tsl
 
 # The unit of a socket without a daemon is active, too, and to start it would do nothing.
 expect(show('idle', 'ActiveState', 'socket') == 'active', 'systemd has seen nothing')
+# A daemon of a container whose systemd has a unit of that name, too, is none of this systemd's. Here the unit itself has it.
+UNIT = 'tslabd@idle.service'
+inner = pathlib.Path('/run/inner')
+inner.mkdir()
+drop_in(UNIT, '[Service]\nType=simple\nExecStart=\nExecStart=+/usr/bin/env -u LISTEN_FDS -u LISTEN_PID -u NOTIFY_SOCKET '
+              f'TSLAB_RUNTIME_DIR={inner} /usr/bin/unshare --pid --fork --kill-child tslabd --pool=idle --size=16M\n')
+sh('systemctl', 'start', UNIT)
+wait_for((inner / 'idle.sock').exists, 'a daemon in a pid namespace of its own')
 text, remedy = advice('idle')
+pathlib.Path(f'/etc/systemd/system/{UNIT}.d/50-test.conf').unlink()
+sh('systemctl', 'daemon-reload')
+sh('systemctl', 'stop', UNIT)
 expect(text.startswith('tslabctl: no daemon: '), text)
 sh(*remedy.split())
 expect(ctl_json('idle', 'stats')['clients'] == 0, 'the pool that was idle')

@@ -24,7 +24,7 @@ typedef struct LostSearch {
         ino_t of_daemons
                 [DAEMON_ARENAS_MAX]; /* arenas that a tslabd has open; those of another directory, too */
         size_t n_of_daemons;
-        pid_t client;
+        bool found; /* a client */
 } LostSearch;
 
 static void close_proc(DIR **dir) {
@@ -74,7 +74,7 @@ static bool is_of_user(int dir_fd, const struct statx *memory) {
         return statx(dir_fd, "..", 0, STATX_UID, &process) == 0 && process.stx_uid == memory->stx_uid;
 }
 
-static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const char *entry, bool daemon) {
+static void look_at_descriptor(LostSearch *search, int dir_fd, const char *entry, bool daemon) {
         char link[sizeof(search->link) + 1];
         ssize_t n = readlinkat(dir_fd, entry, link, sizeof(link) - 1);
         struct statx status;
@@ -88,7 +88,7 @@ static void look_at_descriptor(LostSearch *search, pid_t pid, int dir_fd, const 
                 return;
         if (!daemon && !is_of_daemon(search, status.stx_ino) && is_of_user(dir_fd, &status) &&
             is_of_pool(search, dir_fd, entry))
-                search->client = pid;
+                search->found = true;
         else if (daemon && search->n_of_daemons < DAEMON_ARENAS_MAX)
                 search->of_daemons[search->n_of_daemons++] = status.stx_ino;
 }
@@ -101,19 +101,33 @@ static void look_at_process(LostSearch *search, pid_t pid, bool daemon) {
         (void) snprintf(path, sizeof(path), "/proc/%d/fd", (int) pid);
         dir = opendir(path);
         while (dir && (entry = readdir(dir)))
-                look_at_descriptor(search, pid, dirfd(dir), entry->d_name, daemon);
+                look_at_descriptor(search, dirfd(dir), entry->d_name, daemon);
 }
 
-static void look_at_all(LostSearch *search, bool daemons) {
+/* The first process that `is_it` is true of, among the daemons or among all others; 0: none. */
+static pid_t find_process(bool daemons, bool (*is_it)(pid_t pid, void *userdata), void *userdata) {
         _cleanup_(close_proc) DIR *dir = opendir("/proc");
         struct dirent *entry;
 
-        while (dir && search->client == 0 && (entry = readdir(dir))) {
+        while (dir && (entry = readdir(dir))) {
                 pid_t pid = atoi(entry->d_name);
 
-                if (pid > 0 && is_daemon(pid) == daemons)
-                        look_at_process(search, pid, daemons);
+                if (pid > 0 && is_daemon(pid) == daemons && is_it(pid, userdata))
+                        return pid;
         }
+        return 0;
+}
+
+static bool note_daemon(pid_t pid, void *userdata) {
+        look_at_process(userdata, pid, true);
+        return false;
+}
+
+static bool is_client(pid_t pid, void *userdata) {
+        LostSearch *search = userdata;
+
+        look_at_process(search, pid, false);
+        return search->found;
 }
 
 pid_t lost_client_find(const char *pool, const char *arena_id) {
@@ -123,41 +137,43 @@ pid_t lost_client_find(const char *pool, const char *arena_id) {
         if (memfd < 0 || statx(memfd, "", AT_EMPTY_PATH, STATX_INO, &search.memfd) < 0)
                 return 0;
         (void) snprintf(search.link, sizeof(search.link), "/memfd:tslab:%s (deleted)", pool);
-        look_at_all(&search, true);
-        look_at_all(&search, false);
-        return search.client;
+        (void) find_process(true, note_daemon, &search);
+        return find_process(false, is_client, &search);
 }
 
-/* The names that systemd gives to control groups of units cannot be taken by others. */
-static bool is_of_unit(pid_t pid, const char *unit) {
+/* In a file of /proc/PID, the line that begins with `begin` and ends with `end`. */
+static bool has_line(pid_t pid, const char *name, const char *begin, const char *end) {
         char path[32], line[512];
         bool found = false;
         FILE *file;
 
-        (void) snprintf(path, sizeof(path), "/proc/%d/cgroup", (int) pid);
+        (void) snprintf(path, sizeof(path), "/proc/%d/%s", (int) pid, name);
         file = fopen(path, "re");
         while (file && !found && fgets(line, sizeof(line), file)) {
-                size_t n = strcspn(line, "\n"), n_unit = strlen(unit);
+                size_t n = strcspn(line, "\n"), n_end = strlen(end);
 
-                found = n > n_unit && !strncmp(line + n - n_unit, unit, n_unit) &&
-                        line[n - n_unit - 1] == '/';
+                found = n >= n_end && !strncmp(line + n - n_end, end, n_end) &&
+                        !strncmp(line, begin, strlen(begin));
         }
         if (file)
                 (void) fclose(file);
         return found;
 }
 
+/*
+ * The names that systemd gives to control groups of units cannot be taken by others. But a systemd in a container has
+ * units of these names, too: its processes have a second number, in their pid namespace.
+ */
+static bool is_of_unit(pid_t pid, void *unit) {
+        char number[32];
+
+        (void) snprintf(number, sizeof(number), "NSpid:\t%d\n", (int) pid);
+        return has_line(pid, "cgroup", "", unit) && has_line(pid, "status", number, "");
+}
+
 pid_t lost_daemon_find(const char *pool) {
-        _cleanup_(close_proc) DIR *dir = opendir("/proc");
         char unit[PROTO_POOL_NAME_MAX + 32];
-        struct dirent *entry;
 
-        (void) snprintf(unit, sizeof(unit), "tslabd@%s.service", pool);
-        while (dir && (entry = readdir(dir))) {
-                pid_t pid = atoi(entry->d_name);
-
-                if (pid > 0 && is_daemon(pid) && is_of_unit(pid, unit))
-                        return pid;
-        }
-        return 0;
+        (void) snprintf(unit, sizeof(unit), "/tslabd@%s.service", pool);
+        return find_process(true, is_of_unit, unit);
 }
