@@ -136,13 +136,16 @@ class Page(VerbTest):
 
     def is_watched(self, program):
         """Whether all places of all probes that the program names are breakpoints."""
+        n_names = 0
         for file, process in (LIBTSLAB, self.first.process), (TSLABD, self.daemon.process):
             names = re.findall(rf'usdt:{re.escape(file)}:(?:tslab:)?(\w+)', program)
+            n_names += len(names)
             with open(f'/proc/{process.pid}/mem', 'rb', buffering=0) as memory:
                 for name, offset in probes(file) if names else ():
                     memory.seek(mapped_at(process.pid, file, offset))
                     if name in names and memory.read(len(NOP)) == NOP:
                         return False
+        self.assertGreater(n_names, 0, program)
         return True
 
     def test_the_programs_of_the_page(self):
