@@ -105,3 +105,10 @@ int last_good_read(Options *options) {
                 r = -errno;
         return r ?: config_read_saved(options, path, why);
 }
+
+void last_good_remove(const Options *options) {
+        _cleanup_(proto_freep) char *path = NULL;
+
+        if (find_path(options->pool, &path) == 0)
+                (void) unlink(path);
+}

@@ -10,3 +10,5 @@
 void last_good_save(const Options *options);
 /* Sets *options, where `pool` is set already. -ENOENT: there are none; -EINVAL; ... *options may be changed in part. */
 int last_good_read(Options *options);
+/* Removes the file. For the daemon that has the pool's lock. */
+void last_good_remove(const Options *options);

@@ -178,11 +178,15 @@ static void refuse_programs(Manager *manager) {
         listener_stop(manager->listener);
 }
 
+static bool has_users(const Manager *manager) {
+        return manager->sessions.n > 0 || manager->clients.first;
+}
+
 static void stop_if_idle(Manager *manager) {
         uint64_t idle_usec = manager->pool.options->exit_idle * PROTO_USEC_PER_SEC, now = proto_now_usec();
 
         /* tslabctl may not have connected yet, or may be writing the rest */
-        if (manager->sessions.n > 0 || manager->clients.first || keep_is_busy(&manager->keep))
+        if (has_users(manager) || keep_is_busy(&manager->keep))
                 manager->used_usec = now;
         if (idle_usec == 0 || now - manager->used_usec < idle_usec)
                 return;
@@ -456,6 +460,13 @@ int manager_new(Manager **ret_manager, Options *options) {
         return 0;
 }
 
+/* Programs that have the memory, and systemd, keep it for the next daemon. */
+static void forget_pool(Manager *manager) {
+        listener_stop(manager->listener);
+        if (!has_users(manager) && !notify_has_manager())
+                listener_forget_pool(manager->listener);
+}
+
 int manager_run(Manager *manager) {
         int r;
 
@@ -474,6 +485,8 @@ int manager_run(Manager *manager) {
         r = sd_event_loop(manager->pool.event);
         if (r < 0)
                 log_error(LOG_ERR, r, "the event loop failed");
+        else
+                forget_pool(manager);
         return r;
 }
 

@@ -25,6 +25,10 @@ static void (*tell_mute)(void);
 static uint64_t waited_usec; /* since it last had room at once, and the wait before was REST_USEC ago */
 static uint64_t wait_end_usec;
 
+bool notify_has_manager(void) {
+        return getenv("NOTIFY_SOCKET") != NULL;
+}
+
 /* 1: *ret_fd is a socket that is connected to the manager's. 0: there is no manager. */
 static int connect_manager(int *ret_fd) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };

@@ -8,6 +8,8 @@
  */
 #include <stdbool.h>
 
+bool notify_has_manager(void);
+
 /* Called when a message of notify_send() or notify_send_fd() finds no room, and the one before it did. */
 void notify_set_mute(void (*on_mute)(void));
 

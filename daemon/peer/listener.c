@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/last-good.h"
 #include "daemon/log.h"
 #include "proto/state-file.h"
 #include "proto/path.h"
@@ -23,6 +24,7 @@ struct Listener {
         Sessions *sessions;
         int *passed_fd; /* -1: systemd passed no socket */
         int lock_fd;
+        char *lock_path;
         int mark_fd; /* -1: no file says that the pool is served */
         char *mark_path;
         int fd;
@@ -73,21 +75,10 @@ void listener_name_arena(Listener *listener, const char *arena_id) {
                         listener->sessions->pool->options->pool);
 }
 
-/*
- * The file stays when the daemon ends: if it were removed, a second daemon could hold the lock of the removed file
- * while a third locks a new one. The lock belongs to the file description, so no child may inherit the descriptor.
- */
-static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_left[PROTO_ARENA_TEXT_SIZE]) {
-        char pid[PROTO_PID_SIZE];
-        _cleanup_(proto_freep) char *path = NULL;
+/* No child may inherit the descriptor: the lock belongs to the file description. */
+static int open_lock(const char *path, const char *pool, int *ret_fd) {
         _cleanup_(proto_closep) int fd = -1;
-        int r;
 
-        r = proto_state_file(dir, pool, PROTO_LOCK_SUFFIX, &path);
-        if (r < 0) {
-                log_error(LOG_ERR, r, "could not find the lock of pool %s in %s", pool, dir);
-                return r;
-        }
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
         if (fd < 0) {
                 log_error(LOG_ERR, -errno, "could not open %s", path);
@@ -101,14 +92,39 @@ static int lock_pool(const char *dir, const char *pool, int *ret_fd, char ret_le
                 log_other_daemon(pool, fd);
                 return -EBUSY;
         }
-        r = proto_lock_read(fd, pid, ret_left);
+        *ret_fd = proto_steal_fd(&fd);
+        return 0;
+}
+
+/* A file that another daemon removed as it ended locks out nobody: a third daemon may have locked a new one. */
+static bool is_removed(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static int lock_pool(Listener *listener, const char *dir, const char *pool) {
+        char pid[PROTO_PID_SIZE];
+        int r;
+
+        r = proto_state_file(dir, pool, PROTO_LOCK_SUFFIX, &listener->lock_path);
+        if (r < 0) {
+                log_error(LOG_ERR, r, "could not find the lock of pool %s in %s", pool, dir);
+                return r;
+        }
+        do {
+                listener->lock_fd = proto_close(listener->lock_fd);
+                r = open_lock(listener->lock_path, pool, &listener->lock_fd);
+                if (r < 0)
+                        return r;
+        } while (is_removed(listener->lock_fd));
+        r = proto_lock_read(listener->lock_fd, pid, listener->left);
         if (r < 0) { /* it may name an arena that clients still use */
-                log_error(LOG_ERR, r, "could not read %s", path);
+                log_error(LOG_ERR, r, "could not read %s", listener->lock_path);
                 return r;
         }
         /* If this daemon ends before it serves an arena, the next one has to know that id, too. */
-        (void) write_lock(fd, ret_left);
-        *ret_fd = proto_steal_fd(&fd);
+        (void) write_lock(listener->lock_fd, listener->left);
         return 0;
 }
 
@@ -159,7 +175,7 @@ int listener_new(Listener **ret_listener, Sessions *sessions, int *passed_fd) {
         };
         r = find_paths(listener, &dir);
         if (r == 0)
-                r = lock_pool(dir, sessions->pool->options->pool, &listener->lock_fd, listener->left);
+                r = lock_pool(listener, dir, sessions->pool->options->pool);
         if (r < 0) {
                 (void) listener_free(listener);
                 return r;
@@ -345,6 +361,22 @@ void listener_stop(Listener *listener) {
         listener->paused = false;
 }
 
+/* If somebody removed our lock, the files may be another daemon's. */
+static bool has_lock_file(const Listener *listener) {
+        struct stat ours, named;
+
+        return fstat(listener->lock_fd, &ours) == 0 && lstat(listener->lock_path, &named) == 0 &&
+               ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+/* The lock goes last: until then no other daemon saves settings of its own. */
+void listener_forget_pool(Listener *listener) {
+        if (!has_lock_file(listener))
+                return;
+        last_good_remove(listener->sessions->pool->options);
+        (void) unlink(listener->lock_path);
+}
+
 Listener *listener_free(Listener *listener) {
         if (!listener)
                 return NULL;
@@ -353,6 +385,7 @@ Listener *listener_free(Listener *listener) {
                 (void) unlink(listener->mark_path);
         (void) proto_close(listener->mark_fd);
         (void) proto_close(listener->lock_fd);
+        free(listener->lock_path);
         free(listener->mark_path);
         free(listener->path);
         free(listener);

@@ -17,6 +17,11 @@ int listener_share(Listener **ret_listener, const Listener *other, Sessions *ses
 int listener_new_private(Listener **ret_listener, Sessions *sessions, const char *path);
 /* Nobody connects any more: removes a socket of our own. The locks stay. */
 void listener_stop(Listener *listener);
+/*
+ * Removes what the daemon keeps for the next one, which has no use for it: the memory goes with this daemon. It has to
+ * be called before listener_free(), which gives the lock up.
+ */
+void listener_forget_pool(Listener *listener);
 /* NULL-safe, returns NULL. */
 Listener *listener_free(Listener *listener);
 

@@ -81,8 +81,8 @@ static CtlExit find_path(char **ret_path) {
 }
 
 /*
- * The lock of a daemon stays, and names the daemon's arena. Where there is none, memory of that name is a pool's of
- * another runtime directory. ret_id: "": not known.
+ * The lock of a daemon stays while programs have its memory, and names its arena. Where there is none, memory of that
+ * name is a pool's of another runtime directory.
  */
 static bool had_daemon(const char *path, const char *pool, char ret_id[PROTO_ARENA_TEXT_SIZE]) {
         _cleanup_(proto_freep) char *usual = NULL, *dir = NULL, *lock = NULL;
