@@ -1,6 +1,7 @@
 """tslab-near beside a real redis-server: hits, changes, lost servers, kills, bad settings."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import datetime
 import itertools
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -323,6 +325,25 @@ class AsyncTest(NearFixture):
                     await call(key)
 
         self.run_with(act, make=redis.asyncio.Redis.from_url)   # which waits for as long as it takes
+
+    def test_event_loops(self):
+        """One after the other, and at once in threads, beside a cache that was made before any of them."""
+        cache = tslab.AsyncNearCache(f'redis://127.0.0.1:{self.redis.port}', self.cache.pool, prefix='p:')
+        barrier = threading.Barrier(4)
+
+        async def act(number, is_beside):
+            for i in range(20):
+                if is_beside:
+                    await asyncio.get_running_loop().run_in_executor(None, barrier.wait)
+                await cache.set(f'{number}', str(i))
+                self.assertEqual(await cache.get(f'{number}'), b'%d' % i)
+            await (cache.engine.aclose if hasattr(cache.engine, 'aclose') else cache.engine.close)()
+
+        for number in range(3):
+            asyncio.run(act(number, False))
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(asyncio.run, act(number, True)) for number in range(4)]:
+                done.result()
 
     def test_a_storm_of_misses(self):
         """One of the tasks asks; the loop goes on meanwhile, and a task that is cancelled leaves no claim."""

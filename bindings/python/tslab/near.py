@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import math
 import struct
 import time
+import weakref
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
 
 from tslab import _engine, _wait
@@ -170,7 +172,7 @@ class NearCache:
         return {'pool': self.pool, **self._made_of}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        NearCache.__init__(self, **state)
+        type(self).__init__(self, **state)
 
     @property
     def pool(self) -> Pool:
@@ -395,9 +397,48 @@ class AsyncNearCache(NearCache):
 
         cache = tslab.AsyncNearCache(redis.asyncio.Redis(), tslab.open('web'), prefix='page:', ttl=60)
         await cache.get('/index')
+
+    A client serves one event loop. With a URL in its place the cache makes one for each loop, and `engine` is that of the
+    running one.
     """
 
     _package = 'redis.asyncio'
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._first: Dict[str, Any] = {}
+        self._by_loop: weakref.WeakKeyDictionary[Any, Dict[str, Any]] = weakref.WeakKeyDictionary()
+        super().__init__(*args, **options)
+
+    def _here(self) -> Dict[str, Any]:
+        """The client and its patience: a client that was made of a URL has connections of one loop, useless in others."""
+        url = self._made_of['engine']
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._first
+        if not isinstance(url, str):
+            return self._first
+        here = self._by_loop.get(loop)
+        if here is None:
+            engine = _engine.client_of(url, self._package)
+            here = self._by_loop[loop] = {'engine': engine, 'patience': _engine.Patience(engine)}
+        return here
+
+    @property
+    def engine(self) -> Any:
+        return self._here()['engine']
+
+    @engine.setter
+    def engine(self, engine: Any) -> None:
+        self._first['engine'] = engine
+
+    @property
+    def _patience(self) -> Any:
+        return self._here()['patience']
+
+    @_patience.setter
+    def _patience(self, patience: Any) -> None:
+        self._first['patience'] = patience
 
     async def _look_or_wait(self, name: bytes, wait_ms: int,      # type: ignore[override]
                             kind: _Kind = _STRING) -> Tuple[bool, Optional[bytes], _Claim]:
