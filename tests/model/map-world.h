@@ -153,6 +153,16 @@ static inline void map_wipe(uint64_t handle) {
         }
 }
 
+/* The same, but its owner clears those words, too. */
+static inline void map_clear(uint64_t handle) {
+        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
+
+        for (uint32_t slot = 0; slot < 4; slot++)
+                for (unsigned i = 0; i < MAP_N_LEFT; i++)
+                        shm_store_rlx((uint64_t *) map_line(slab, slot, 0) + i, 0);
+        map_wipe(handle);
+}
+
 /* For post(): the object lives, and nobody has written into it; 0: there is none. */
 static inline void map_check_wiped(uint64_t handle) {
         uint32_t slab = slot_id_slab(shm_handle_slot(handle));

@@ -5,6 +5,7 @@
  */
 #include "shm/arena/root.h"
 #include "shm/map/evict/evict.h"
+#include "shm/map/entry/expiry.h"
 #include "tests/model/chain-world.h"
 
 static ShmMapState *map_state(void) {
@@ -120,6 +121,12 @@ static uint64_t no_time(const ShmArena *arena) {
         return 0;
 }
 
+static void pre_touched(void) {
+        pre_a_c();
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = map_tries[i].exact_ns = no_time;
+}
+
 /* No limit; there is room for so many objects of class 0, and so many heads of values in fewer pieces. */
 static void make_full(unsigned n_slots, unsigned n_heads) {
         uint64_t heads[2];
@@ -229,6 +236,16 @@ static void t1_delete_put_a(void) {
 
 static void t1_get_a(void) {
         world.results[1] = chain_get_by(&map_tries[1], 0);
+}
+
+static void t1_get_touch_a(void) {
+        ShmMapKey key = map_key(0);
+        char bytes[CHAIN_SIZE_MAX] = {};
+        ShmMapView view;
+        ssize_t n;
+
+        n = shm_map_get_touch(world_actor(1), &map_tries[1], &key, 1, bytes, sizeof(bytes), &view);
+        world.results[1] = n == -ENOENT ? 0 : n < 0 ? (int) n : bytes[0];
 }
 
 /* After a death the map is to be counted anew. */
@@ -555,6 +572,8 @@ static const ModelCase model_cases[] = {
         { .name = "evict-delete", .pre = pre_a_c, .actors = { t0_put_b, t1_delete_a },
           .post = post_delete_a, .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-get", .pre = pre_a_c, .actors = { t0_put_b, t1_get_a },
+          .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
+        { .name = "evict-get-touch", .pre = pre_touched, .actors = { t0_put_b, t1_get_touch_a },
           .post = post_get_a, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "evict-evict", .pre = pre_passed_a, .actors = { t0_put_b, t1_put_c },
           .post = post_put_c, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },

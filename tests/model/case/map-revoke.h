@@ -7,6 +7,7 @@
 #include "shm/maintain/revoke.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/map/entry/cell.h"
+#include "shm/map/entry/expiry.h"
 #include "shm/map/entry/take.h"
 #include "tests/model/map-world.h"
 
@@ -56,16 +57,25 @@ static void revoke(ShmActor *actor) {
                 budget = UINT32_MAX;
 }
 
-static void t_revoke(void) {
+static void revoke_and_alloc(void (*write)(uint64_t handle)) {
         uint64_t handle;
 
         revoke(world_actor(control));
         n_marked = (uint8_t) own.revoke.objects;
         if (shm_object_alloc(world_actor(control), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
-                map_wipe(handle);
+                write(handle);
                 victim = handle;
         }
         world.results[control] = map_get_by(&map_tries[control], 0);
+}
+
+static void t_revoke(void) {
+        revoke_and_alloc(map_wipe);
+}
+
+/* The owner writes all words: a touch that comes late may still change an end to which nobody wrote since. */
+static void t_revoke_clear(void) {
+        revoke_and_alloc(map_clear);
 }
 
 /* For pre(), as its last: `actor` is control. */
@@ -312,6 +322,22 @@ static void pre_two(void) {
         ready(3, 1);
 }
 
+static uint64_t no_time(const ShmArena *arena) {
+        (void) arena;
+        return 0;
+}
+
+/* Entries have ends by a clock that stands still. */
+static void stop_clock(void) {
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = map_tries[i].exact_ns = no_time;
+}
+
+static void pre_two_touched(void) {
+        pre_two();
+        stop_clock();
+}
+
 static void t0_expire_1(void) {
         ShmTrieScan scan = {};
 
@@ -327,6 +353,17 @@ static void post_expire(unsigned dead) {
 
 static void t0_get(void) {
         world.results[0] = map_get_by(&map_tries[0], 0);
+}
+
+/* An end by a clock that stands still, and the value: 'o', or the error. */
+static void t0_get_touch(void) {
+        ShmMapKey key = map_key(0);
+        ShmMapView view;
+        char value = 0;
+        ssize_t n;
+
+        n = shm_map_get_touch(world_actor(0), &map_tries[0], &key, 1, &value, 1, &view);
+        world.results[0] = n == -ENOENT ? 0 : n < 0 ? (int) n : value;
 }
 
 /* All that a scan meets: a has the value o, b has b. Where it saw a, 'o', else 0; or the error. */
@@ -414,6 +451,11 @@ static void pre_index_two(void) {
         map_entry(1, 'b', 0);
         remember_version();
         ready(3, 1);
+}
+
+static void pre_index_touched(void) {
+        pre_index_two();
+        stop_clock();
 }
 
 /* A node below the root, and a word of it that is 0 for a. */
@@ -693,6 +735,8 @@ static const ModelCase model_cases[] = {
         { .name = "old-split", TWO(pre_revoked, t0_put_b_0, post_split_a, 3), .deaths = 1 },
         { .name = "expire", TWO(pre_two, t0_expire_1, post_expire, 3), .deaths = 1 },
         { .name = "get", TWO(pre_two, t0_get, post_read, 3), .deaths = 1, .weak = true },
+        { .name = "get-touch", .pre = pre_two_touched, .actors = { t0_get_touch, t_revoke_clear }, .post = post_read,
+          .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "scan", TWO(pre_two, t0_scan, post_read, 3), .deaths = 1, .weak = true },
         { .name = "bucket-delete", THREE(pre_bucket, t0_put_0, t1_delete, post_bucket, 2) },
         { .name = "bucket-insert", THREE(pre_bucket, t0_put_0, t1_insert_0, post_bucket, 2) },
@@ -708,6 +752,8 @@ static const ModelCase model_cases[] = {
         { .name = "index-bucket", TWO(pre_index_bucket, t0_put_0, post_index_add_to_two, 2), .deaths = 1 },
         { .name = "index-expire", TWO(pre_index_two, t0_expire_0, post_index_expire, 3), .deaths = 1 },
         { .name = "index-get", TWO(pre_index_two, t0_get, post_index_read, 3), .deaths = 1, .weak = true },
+        { .name = "index-get-touch", .pre = pre_index_touched, .actors = { t0_get_touch, t_revoke_clear },
+          .post = post_index_read, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "index-scan", TWO(pre_index_two, t0_scan, post_index_read, 3), .deaths = 1, .weak = true },
         { .name = "index-tight", TWO(pre_index_tight, t0_put_b_0, post_index_tight, 3), .deaths = 1 },
         { .name = "index-renewed", MARK(pre_index_renewed, t1_link_c, t_mark, post_index_renewed, 2) },
