@@ -24,6 +24,7 @@
 #include "libclient/pool/attach.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "libclient/pool/host.h"
 #include "libclient/pool/registry.h"
@@ -34,39 +35,49 @@ static bool in_share(const struct tslab *pool, uint32_t n) {
         return pool->is_operator || shm_client_in_share(&pool->arena, pool->local->client, n);
 }
 
-int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret) {
+static void begin_state(struct tslab *pool, ThreadState *state, uint32_t record) {
+        ShmActor *actor = &state->actor;
+
+        memset(state, 0, sizeof(*state));
+        shm_actor_take_over(actor, &pool->arena, record);
+        actor->fences = pool->local->fences != 0;
+        actor->mode = pool->cache;
+        actor->keeps_path = true;
+        /* ORDER: rel; the maintainer asks whether this thread fences after it found the record. */
+        shm_store_rel(&actor->record->flags, actor->fences ? SHM_RECORD_FENCES : 0);
+        state->token = registry_token();
+}
+
+int pool_take_record(struct tslab *pool, uint32_t tid, ThreadState **ret) {
+        uint32_t record;
         int r;
 
         if (!in_share(pool, 1))
                 return -EDQUOT;
-        r = shm_actor_init(ret, &pool->arena, pool->local->client, tid);
+        r = shm_record_take(&pool->arena, pool->local->client, tid, &record);
         if (r)
                 return r;
         if (!in_share(pool, 0)) { /* other threads took records at the same time */
-                shm_actor_deinit(ret);
+                (void) shm_record_set_unused(&pool->arena, record);
                 return -EDQUOT;
         }
-        ret->fences = pool->local->fences != 0;
-        ret->mode = pool->cache;
-        ret->keeps_path = true;
-        /* ORDER: rel; the maintainer asks whether this thread fences after it found the record. */
-        shm_store_rel(&ret->record->flags, ret->fences ? SHM_RECORD_FENCES : 0);
+        *ret = &pool->local->threads[record];
+        begin_state(pool, *ret, record);
         return 0;
 }
 
 /* Takes the spare record. It belongs to the process, not to this thread, which may end first. */
 static int take_spare(struct tslab *pool) {
         PoolLocal *local = pool->local;
-        ShmActor actor;
-        int r = pool_take_record(pool, lock_own_number(), &actor);
+        ThreadState *state;
+        int r = pool_take_record(pool, lock_own_number(), &state);
 
         if (r < 0)
                 return r == -ENOSPC ? -EUSERS : r;
-        local->threads[actor.id] = (ThreadState){ .actor = actor, .token = registry_token() };
-        (void) shm_record_inherit(&pool->arena, actor.id, local->client,
-                                  0); /* until here it ends with the thread */
+        /* Until here it ends with the thread. */
+        (void) shm_record_inherit(&pool->arena, state->actor.id, local->client, 0);
         /* ORDER: rlx; read under the lock, or compared with records of others. */
-        shm_store_rlx(&local->spare, actor.id);
+        shm_store_rlx(&local->spare, state->actor.id);
         return 0;
 }
 

@@ -9,7 +9,7 @@ int pool_attach(struct tslab *pool);
  * Takes a record for a thread of this process, which has attached; `tid` 0: for all of its threads. -ENOSPC: none is
  * left; -EDQUOT: the last ones are for others.
  */
-int pool_take_record(struct tslab *pool, uint32_t tid, ShmActor *ret);
+int pool_take_record(struct tslab *pool, uint32_t tid, ThreadState **ret);
 
 /* Under spare_lock: takes a spare record where the last one was left to repair. -EUSERS, -EDQUOT: there is none. */
 int pool_keep_spare(struct tslab *pool);

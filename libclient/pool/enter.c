@@ -274,12 +274,9 @@ static bool keep_spare(struct tslab *pool) {
 
 static bool take_own_record(struct tslab *pool, ThreadCache *entry) {
         ThreadState *state;
-        ShmActor actor;
 
-        if (!keep_spare(pool) || pool_take_record(pool, lock_own_number(), &actor) < 0)
+        if (!keep_spare(pool) || pool_take_record(pool, lock_own_number(), &state) < 0)
                 return false;
-        state = &pool->local->threads[actor.id];
-        *state = (ThreadState){ .actor = actor, .token = registry_token() };
         entry->state = state;
         entry->token = state->token;
         return true;

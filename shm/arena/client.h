@@ -102,7 +102,7 @@ uint64_t shm_client_identity(const ShmArena *arena, uint32_t client);
 int shm_client_get(const ShmArena *arena, uint32_t client, ShmClientInfo *ret);
 /*
  * Whether the client's user may have `n` more records, 0 or 1: see shm/arena/share.h. It is also true if no record is
- * left at all: shm_actor_init() then fails with the error that says so. If several threads take records at once, all
+ * left at all: pool_take_record() then fails with the error that says so. If several threads take records at once, all
  * may be told that they may. So a thread that has taken a record asks again with 0, and gives it back if it was one too
  * many.
  */

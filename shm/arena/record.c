@@ -18,6 +18,7 @@
 #include "shm/arena/record.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "shm/arch/probe.h"
 #include "shm/arch/process.h"
@@ -84,26 +85,26 @@ uint64_t shm_record_since(const ShmArena *arena, uint32_t record) {
 }
 
 ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
-        /* ORDER: acq, pairs with shm_actor_init(); the owner's stores before it gave the record up are seen. */
+        /* ORDER: acq, pairs with shm_record_take(); the owner's stores before it gave the record up are seen. */
         return head_decode(shm_load_acq(&arena->heads[record].word));
 }
 
+/* Member by member: a compound literal would be made on the stack first, and a signal handler's may have no 10 KiB. */
 static void actor_init_view(ShmActor *actor, ShmArena *arena, uint32_t record) {
-        *actor = (ShmActor){
-                .record = shm_arena_record(arena, record),
-                .attention = UINT64_MAX,
-                .caches = (uint8_t *) shm_arena_cache(arena, record, 0, 0),
-                .size_max = arena->size_max,
-                .tags = arena->tags->tag,
-                .slabs = arena->slabs,
-                .lines = arena->lines,
-                .handle_bits = shm_handle_make(arena->key, (SlotId){ 0 }, 0),
-                .arena = arena,
-                .id = record,
-                .epoch_stride = shm_cache_group(arena->n_classes) * (uint32_t) sizeof(ShmCache),
-                .mode = SHM_CACHE_OFF,
-                .seen = UINT64_MAX,
-        };
+        memset(actor, 0, sizeof(*actor));
+        actor->record = shm_arena_record(arena, record);
+        actor->attention = UINT64_MAX;
+        actor->caches = (uint8_t *) shm_arena_cache(arena, record, 0, 0);
+        actor->size_max = arena->size_max;
+        actor->tags = arena->tags->tag;
+        actor->slabs = arena->slabs;
+        actor->lines = arena->lines;
+        actor->handle_bits = shm_handle_make(arena->key, (SlotId){ 0 }, 0);
+        actor->arena = arena;
+        actor->id = record;
+        actor->epoch_stride = shm_cache_group(arena->n_classes) * (uint32_t) sizeof(ShmCache);
+        actor->mode = SHM_CACHE_OFF;
+        actor->seen = UINT64_MAX;
         /* A key of zeros is that of a slab that was dropped: no place is one of it, while there are no caches. */
         actor->freed_key = UINT64_MAX;
         for (uint32_t i = 0; i < SHM_EPOCHS_MAX * SHM_CLASSES_MAX; i++)
@@ -143,7 +144,7 @@ static void begin_ownership(ShmArena *arena, uint32_t record) {
                 shm_hint_store(&r->base_counters[i], shm_hint_load(&r->counters[i]));
 }
 
-int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid) {
+int shm_record_take(ShmArena *arena, uint32_t client, uint32_t tid, uint32_t *ret_record) {
         for (uint32_t i = 1; i < arena->n_records; i++) {
                 uint64_t old = load_head(arena, i);
 
@@ -154,11 +155,20 @@ int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t t
                         continue;
                 /* ORDER: sc, pairs with shm_attention_publish(); n_records_ever is raised before epochs are read. */
                 shm_fence_after_rmw();
-                actor_init_view(actor, arena, i);
                 begin_ownership(arena, i);
+                *ret_record = i;
                 return 0;
         }
         return -ENOSPC;
+}
+
+int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid) {
+        uint32_t record;
+        int r = shm_record_take(arena, client, tid, &record);
+
+        if (r == 0)
+                actor_init_view(actor, arena, record);
+        return r;
 }
 
 void shm_actor_take_over(ShmActor *actor, ShmArena *arena, uint32_t record) {

@@ -15,7 +15,7 @@
  * A record's head. Each edge is one compare-and-set.
  *
  *     edge                   event      taken by                                function
- *     UNUSED -> USED         TAKE       the new owner                           shm_actor_init()
+ *     UNUSED -> USED         TAKE       the new owner                           shm_record_take()
  *     USED   -> USED         INHERIT    another thread of the same process      shm_record_inherit()
  *     USED   -> UNUSED       FREE       the owner                               shm_actor_deinit()
  *     USED   -> UNUSED       FREE       the maintainer, if the owner died       shm_record_set_unused()
@@ -65,6 +65,8 @@ uint64_t shm_record_since(const ShmArena *arena, uint32_t record);
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena);
 
 /* Takes a free record for a thread of `client`. -ENOSPC: none is left. */
+int shm_record_take(ShmArena *arena, uint32_t client, uint32_t tid, uint32_t *ret_record);
+/* As that, and makes an actor of the record. */
 int shm_actor_init(ShmActor *actor, ShmArena *arena, uint32_t client, uint32_t tid);
 
 /*
@@ -97,7 +99,7 @@ bool shm_record_set_unused(ShmArena *arena, uint32_t record);
 
 /* All records that were ever used are below this index. */
 static inline uint32_t shm_arena_n_records_ever(const ShmArena *arena) {
-        /* ORDER: acq, pairs with shm_actor_init(); it is raised before a record below it is taken. */
+        /* ORDER: acq, pairs with shm_record_take(); it is raised before a record below it is taken. */
         uint64_t n = shm_load_acq(&arena->header->n_records_ever.value);
 
         return n < arena->n_records ? (uint32_t) n : arena->n_records;

@@ -81,7 +81,7 @@ static bool is_alone(const ShmActor *control) {
 
         if (control->process == 0)
                 return false;
-        shm_fence_sc(); /* ORDER: sc, pairs with shm_actor_init(); attention is written before the heads are read. */
+        shm_fence_sc(); /* ORDER: sc, pairs with shm_record_take(); attention is written before the heads are read. */
         for (uint32_t i = 1; i < shm_arena_n_records_ever(control->arena); i++) {
                 owner = shm_record_owner(control->arena, i);
                 if (owner.state == SHM_RECORD_USED && owner.client + 1 != control->process)

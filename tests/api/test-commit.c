@@ -10,9 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/util/process.h"
 #include "tests/util/test.h"
 
 #define STACK_SIZE 16384
+#define GUARD_SIZE 65536 /* below it: more than any frame */
 #define DRAINED 3000 /* objects in an epoch that is closed: some slabs */
 #define PUTS 20000 /* entries that expire at once */
 #define OBJECTS 10000 /* more memory than a thread may commit by one look at the limits of cgroups */
@@ -89,14 +91,13 @@ static void on_signal(int signal) {
 }
 
 static void run_in_handler(int (*call)(void)) {
-        const size_t page = (size_t) sysconf(_SC_PAGESIZE);
         struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, old;
-        uint8_t *stack =
-                mmap(NULL, page + STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        stack_t small = { .ss_sp = stack + page, .ss_size = STACK_SIZE }, before;
+        uint8_t *stack = mmap(NULL, GUARD_SIZE + STACK_SIZE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        stack_t small = { .ss_sp = stack + GUARD_SIZE, .ss_size = STACK_SIZE }, before;
 
         assert_ptr_not_equal(stack, MAP_FAILED);
-        assert_int_equal(mprotect(stack, page, PROT_NONE), 0);
+        assert_int_equal(mprotect(stack, GUARD_SIZE, PROT_NONE), 0);
         assert_int_equal(sigaltstack(&small, &before), 0);
         assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
         handler_call = call;
@@ -105,7 +106,32 @@ static void run_in_handler(int (*call)(void)) {
         assert_int_equal(handler_result, 0);
         assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
         assert_int_equal(sigaltstack(&before, NULL), 0);
-        assert_int_equal(munmap(stack, page + STACK_SIZE), 0);
+        assert_int_equal(munmap(stack, GUARD_SIZE + STACK_SIZE), 0);
+}
+
+static int alloc_one(void) {
+        tslab_handle handle;
+
+        return tslab_alloc(pool, 64, TSLAB_EPOCH_CURRENT, &handle, NULL);
+}
+
+static void *begin_thread(void *userdata) {
+        run_in_handler(alloc_one);
+        return userdata;
+}
+
+static int begin_child(void *userdata) {
+        run_in_handler(alloc_one);
+        return 0;
+}
+
+/* A thread takes its record with its first call, and a forked child attaches, too. */
+static void test_first_call_in_handler(void **state) {
+        pthread_t thread;
+
+        assert_int_equal(pthread_create(&thread, NULL, begin_thread, NULL), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(test_child_run(TEST_FORK, begin_child, NULL), 0);
 }
 
 static void test_commit_in_handler(void **state) {
@@ -143,6 +169,7 @@ static void test_commit_cancelled(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_first_call_in_handler, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_commit_in_handler, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_control_in_handler, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_expiry_in_handler, setup, teardown),

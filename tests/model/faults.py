@@ -522,7 +522,7 @@ FAULTS = [
      'if (freeze->seen_usec[record] != 0 && !(shm_load_rlx(&r->flags) & SHM_RECORD_FENCES))', 'if (0)'),
     ('freeze: no membarrier, and no fence instead', 'denied', 'shm/maintain/freeze.c',
      '        shm_fence_sc(); /* ORDER: sc, pairs with cache_is_ours(); attention is', '        /* ORDER: sc, pairs with cache_is_ours(); attention is',
-     '        shm_fence_sc(); /* ORDER: sc, pairs with shm_actor_init(); attention is', '        /* ORDER: sc, pairs with shm_actor_init(); attention is'),
+     '        shm_fence_sc(); /* ORDER: sc, pairs with shm_record_take(); attention is', '        /* ORDER: sc, pairs with shm_record_take(); attention is'),
     ('freeze: pending threads are not looked at again', 'maintain/empty-pop', 'shm/maintain/maintain.c',
      'bool ready = m->freeze_busy || (m->freeze.n_left > 0 && now_usec >= m->freeze_due_usec);', 'bool ready = m->freeze_busy;',
      'uint64_t at = m->freeze.n_left > 0 ? m->freeze_due_usec : SHM_MAINTAIN_IDLE;', 'uint64_t at = SHM_MAINTAIN_IDLE;'),

@@ -64,7 +64,7 @@ static void test_end_spare_order(void **state) {
         struct tslab_options options = { .size = sizeof(options),
                                          .arena_bytes = 1 << 20,
                                          .n_threads = N_THREADS };
-        ShmActor actors[N_THREADS];
+        ThreadState *states[N_THREADS];
         uint32_t n = 0;
 
         (void) state;
@@ -72,14 +72,14 @@ static void test_end_spare_order(void **state) {
         assert_int_equal(tslab_map_open(&ends.map, ends.pool, "map", NULL), 0);
         ends.unreadable = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(ends.unreadable, MAP_FAILED);
-        while (n < N_THREADS && pool_take_record(ends.pool, (uint32_t) gettid(), &actors[n]) == 0)
+        while (n < N_THREADS && pool_take_record(ends.pool, (uint32_t) gettid(), &states[n]) == 0)
                 n++;
         run_put_unreadable();
         assert_int_not_equal(ends.id, 0);
         assert_int_equal(ends.spare, 0);
         assert_int_equal(ends.token, 0);
         while (n > 0)
-                shm_actor_deinit(&actors[--n]);
+                assert_true(shm_record_set_unused(&ends.pool->arena, states[--n]->actor.id));
         tslab_map_close(ends.map);
         tslab_close(ends.pool);
         (void) munmap(ends.unreadable, PAGE);

@@ -97,12 +97,12 @@ static void *use_once(void *userdata) {
 /* Threads that ended inside a call have left no record: repair makes one free, and the next thread takes it. */
 static void test_records_of_the_dead(void **state) {
         struct tslab *pool = *state;
+        ThreadState *taken;
         pthread_t thread;
-        ShmActor actor;
         void *result;
 
-        while (pool_take_record(pool, (uint32_t) gettid(), &actor) == 0)
-                assert_true(shm_record_mark_dead(&pool->arena, actor.id));
+        while (pool_take_record(pool, (uint32_t) gettid(), &taken) == 0)
+                assert_true(shm_record_mark_dead(&pool->arena, taken->actor.id));
         assert_int_equal(pthread_create(&thread, NULL, use_once, pool), 0);
         assert_int_equal(pthread_join(thread, &result), 0);
         assert_ptr_equal(result, pool);
@@ -203,19 +203,19 @@ static void *end_at_once(void *userdata) {
 static void test_threads_that_ended_are_counted(void **state) {
         struct tslab *pool = *state;
         uint64_t *n_free = &pool->arena.header->n_free.value;
+        ThreadState *taken;
         pthread_t thread;
-        ShmActor actor;
         void *result;
         uint32_t tid;
 
-        assert_int_equal(pool_take_record(pool, (uint32_t) gettid(), &actor), 0);
-        assert_true(shm_record_mark_dead(&pool->arena, actor.id));
+        assert_int_equal(pool_take_record(pool, (uint32_t) gettid(), &taken), 0);
+        assert_true(shm_record_mark_dead(&pool->arena, taken->actor.id));
         *n_free += 1000;
         expect_recount(pool);
 
         assert_int_equal(pthread_create(&thread, NULL, end_at_once, &tid), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
-        while (pool_take_record(pool, tid, &actor) == 0)
+        while (pool_take_record(pool, tid, &taken) == 0)
                 ;
         *n_free += 1000;
         assert_int_equal(pthread_create(&thread, NULL, use_once, pool), 0);
