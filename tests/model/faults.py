@@ -419,6 +419,17 @@ FAULTS = [
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
     ('batch: attention not compared, as a lease ends', 'lease/batch', 'shm/cache/batch.c',
      'return shm_load_acq(&actor->record->attention) == shm_peek_rlx(&actor->attention);', 'return true;'),
+    ('batch: CLAIM not written, beside a trim', 'maintain/trim-batch-free', 'shm/cache/batch.c',
+     '''        shm_actor_intend(actor, shm_intent_other(SHM_INTENT_CLAIM, run->slab, 0));
+''', ''),
+    ('trim: caches of threads inside a batch are emptied', 'maintain/trim-batch-alloc', 'shm/maintain/freeze.c',
+     '        return freeze->seq[record] & 1 &&', '        return 0 &&'),
+    ('trim: slabs are dropped after their words say so, beside a map', 'map-trim/insert', 'shm/slab/pages.c',
+     '''                punch_group(arena, group, taken);
+                end_group(control, group, held);
+''', '''                end_group(control, group, held);
+                punch_group(arena, group, taken);
+'''),
     ('batch: words name the slots in the order of the cache', 'map-chain/put-get-cached', 'shm/cache/batch.c',
      '''                batch_sort(bits, n);
                 batch_name(actor, bits, fill, n);

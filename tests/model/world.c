@@ -7,6 +7,7 @@
 
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/clock.h"
+#include "shm/cache/batch.h"
 #include "shm/slab/pages.h"
 
 #define UNDER_WAY 1
@@ -264,6 +265,41 @@ int world_alloc(unsigned actor, size_t size, uint32_t epoch) {
         r = shm_object_alloc(world_actor(actor), size, epoch, NULL, &handle, NULL);
         world_end_alloc(actor, k, handle, r);
         return r;
+}
+
+void world_begin_batch(unsigned actor, unsigned n) {
+        world.n_allocs[actor] = n;
+        for (unsigned i = 0; i < n; i++)
+                world_begin_alloc(actor, i);
+}
+
+void world_end_batch(unsigned actor, unsigned n, const uint64_t *handles, size_t done) {
+        for (unsigned i = 0; i < n; i++)
+                world_end_alloc(actor, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
+}
+
+void world_batch_alloc(unsigned actor, unsigned n, size_t size, uint32_t epoch) {
+        uint64_t handles[WORLD_N_ALLOCS] = {};
+
+        world_begin_batch(actor, n);
+        world_end_batch(actor, n, handles, shm_batch_alloc(world_actor(actor), size, epoch, handles, n));
+}
+
+void world_batch_free(unsigned actor, unsigned n, unsigned first) {
+        WorldObject *objects = &world.objects[first];
+        uint64_t handles[WORLD_N_PRE] = {};
+        size_t done;
+
+        for (unsigned i = 0; i < n; i++) {
+                handles[i] = objects[i].handle;
+                objects[i].n_begun++;
+        }
+        done = shm_batch_free(world_actor(actor), handles, n);
+        for (unsigned i = 0; i < n; i++)
+                if (i < done)
+                        objects[i].n_won++;
+                else
+                        objects[i].n_begun--;
 }
 
 int world_free(unsigned actor, unsigned object) {

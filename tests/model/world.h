@@ -86,6 +86,12 @@ void world_fence(void);
 void world_look(ShmFreeze *freeze);
 int world_alloc(unsigned actor, size_t size, uint32_t epoch);
 int world_free(unsigned actor, unsigned object);
+/* Around a batch of the actor's first n objects, of which `done` were allocated. */
+void world_begin_batch(unsigned actor, unsigned n);
+void world_end_batch(unsigned actor, unsigned n, const uint64_t *handles, size_t done);
+/* Batches: the actor's first n objects, and n of those that were there before. */
+void world_batch_alloc(unsigned actor, unsigned n, size_t size, uint32_t epoch);
+void world_batch_free(unsigned actor, unsigned n, unsigned first);
 
 /* Around an allocation of the actor's k-th object that is not by world_alloc(). */
 void world_begin_alloc(unsigned actor, unsigned k);

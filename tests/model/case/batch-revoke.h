@@ -3,8 +3,6 @@
  * objects in the same slots. Any actor may die. No two objects have the same handle, no object of another epoch is
  * gone, and in the end nothing of the revoked epoch is left.
  */
-#include <errno.h>
-
 #include "shm/cache/batch.h"
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/calls.h"
@@ -35,23 +33,8 @@ static void pre_left_out(void) {
         world_leave_out(0);
 }
 
-static void batch_begin(void) {
-        world.n_allocs[0] = N_BATCH;
-        for (unsigned i = 0; i < N_BATCH; i++)
-                world_begin_alloc(0, i);
-}
-
-static void batch_end(size_t done, const uint64_t *handles) {
-        for (unsigned i = 0; i < N_BATCH; i++)
-                world_end_alloc(0, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
-}
-
 static void t_batch_alloc(void) {
-        uint64_t handles[N_BATCH] = {};
-
-        batch_begin();
-        batch_end(shm_batch_alloc(world_actor(0), WORLD_SIZE_2, SHM_EPOCH_CURRENT, handles, N_BATCH),
-                  handles);
+        world_batch_alloc(0, N_BATCH, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
 }
 
 static void t_fill(void) {
@@ -59,25 +42,13 @@ static void t_fill(void) {
         uint64_t handles[N_BATCH] = {};
         ShmBatchFill fill = { .words = handles, .from = bytes, .size = WORLD_SIZE_4 + 8 };
 
-        batch_begin();
-        batch_end(shm_batch_fill(world_actor(0), SHM_EPOCH_CURRENT, &fill, N_BATCH), handles);
+        world_begin_batch(0, N_BATCH);
+        world_end_batch(0, N_BATCH, handles,
+                        shm_batch_fill(world_actor(0), SHM_EPOCH_CURRENT, &fill, N_BATCH));
 }
 
 static void t_batch_free(void) {
-        uint64_t handles[N_BATCH];
-        size_t done;
-
-        for (unsigned i = 0; i < N_BATCH; i++) {
-                handles[i] = world.objects[i].handle;
-                world.objects[i].n_begun++;
-        }
-        done = shm_batch_free(world_actor(0), handles, N_BATCH);
-        for (unsigned i = 0; i < N_BATCH; i++) {
-                if (i < done)
-                        world.objects[i].n_won++;
-                else
-                        world.objects[i].n_begun--;
-        }
+        world_batch_free(0, N_BATCH, 0);
 }
 
 /* The other epoch stays open. */

@@ -3,9 +3,6 @@
  * the client's entry still DEAD, and begins anew. At the end the epoch is closed, nobody owns it, and no object of it
  * is left.
  */
-#include <errno.h>
-
-#include "shm/cache/batch.h"
 #include "shm/epoch/epoch-close.h"
 #include "tests/model/control.h"
 
@@ -37,6 +34,16 @@ static void pre(void) {
         control_init();
 }
 
+/* Objects 0 and 1 are of the leased epoch. */
+static void pre_objects(void) {
+        lease();
+        world_set_caching(0, 1);
+        model_watch(shm_arena_cache(&world_arena, 1, LEASED, 1));
+        (void) world_objects(N_BATCH, WORLD_SIZE_2, leased);
+        world_tidy();
+        control_init();
+}
+
 static void v_end(void) {
         (void) shm_epoch_end_leases(&world_arena, CLIENT);
 }
@@ -64,15 +71,36 @@ static void t_alloc_1(void) {
 }
 
 static void t_batch_alloc(void) {
-        uint64_t handles[N_BATCH] = {};
-        size_t done;
+        world_batch_alloc(0, N_BATCH, WORLD_SIZE_2, leased);
+}
 
-        world.n_allocs[0] = N_BATCH;
-        for (unsigned i = 0; i < N_BATCH; i++)
-                world_begin_alloc(0, i);
-        done = shm_batch_alloc(world_actor(0), WORLD_SIZE_2, leased, handles, N_BATCH);
-        for (unsigned i = 0; i < N_BATCH; i++)
-                world_end_alloc(0, i, i < done ? handles[i] : 0, i < done ? 0 : -ENOMEM);
+static void t_batch_free(void) {
+        world_batch_free(0, N_BATCH, 0);
+}
+
+/* It is taken back instead, or its thread dies: then repair frees it. */
+static void pending(bool publish) {
+        WorldObject *o = &world.objects[world_allocated(0, 0)];
+        const ShmPending none = {};
+        uint64_t handle = 0;
+
+        o->error = shm_object_alloc(world_actor(0), WORLD_SIZE_2, leased, &none, &handle, NULL);
+        if (o->error != 0)
+                return;
+        if (!publish)
+                shm_cache_free_pending(world_actor(0));
+        else if (shm_object_publish(world_actor(0), handle) != 0)
+                model_fail("object %lx was noted, and is not", (unsigned long) handle);
+        else
+                o->handle = handle;
+}
+
+static void t_publish(void) {
+        pending(true);
+}
+
+static void t_take_back(void) {
+        pending(false);
 }
 
 /* A thread died in an operation, in front of each access in turn. Its record is DEAD, and not yet repaired. */
@@ -134,6 +162,12 @@ static const ModelCase model_cases[] = {
         { .name = "alloc-free", .pre = pre, .actors = { t_alloc_free, t_nothing, t_end }, .post = post, .deaths = 1,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "batch", .pre = pre, .actors = { t_batch_alloc, t_alloc_1, t_end }, .post = post, .deaths = 1,
+          .preemptions = 2, .full_preemptions = 3 },
+        { .name = "batch-free", .pre = pre_objects, .actors = { t_batch_free, t_nothing, t_end }, .post = post,
+          .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "publish", .pre = pre, .actors = { t_publish, t_alloc_1, t_end }, .post = post, .deaths = 1,
+          .preemptions = 2, .full_preemptions = 3 },
+        { .name = "take-back", .pre = pre, .actors = { t_take_back, t_nothing, t_end }, .post = post, .deaths = 1,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "again", .pre = pre_died, .actors = { t_alloc, t_nothing, t_end_again }, .post = post, .deaths = 1,
           .variants = true, .preemptions = 1, .full_preemptions = 2 },

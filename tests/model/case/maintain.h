@@ -7,6 +7,8 @@
 #include "tests/model/control.h"
 #include "shm/epoch/epoch-close.h"
 
+#define N_BATCH 2
+
 static ShmMaintain engine; /* control's own */
 
 /* Actors 0 and 1 cache; they may make slabs again that were dropped, if n_allowed says so. */
@@ -148,6 +150,14 @@ static void post_revoke(unsigned dead) {
         world_check(dead | 1U << MODEL_ACTORS_MAX);
 }
 
+static void t_batch_alloc(void) {
+        world_batch_alloc(0, N_BATCH, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+static void t_batch_free(void) {
+        world_batch_free(0, N_BATCH, 0);
+}
+
 #define MAINTAIN(_name, _t0, _t1, _t2, _post, _more...)                                                      \
         { .name = _name, .pre = pre, .actors = { _t0, _t1, _t2 }, .post = _post, .deaths = 1, _more }
 
@@ -166,6 +176,9 @@ static const ModelCase model_cases[] = {
         TRIM("trim-pop", t_alloc, t_nothing),
         TRIM("trim-free", t_free, t_nothing),
         TRIM("trim-pop-free", t_alloc_free, t_nothing, .preemptions = 2, .full_preemptions = 3),
+        TRIM("trim-batch-alloc", t_batch_alloc, t_nothing, .preemptions = 3),
+        TRIM("trim-batch-free", t_batch_free, t_nothing, .preemptions = 3),
+        TRIM("trim-batch-refill", t_batch_alloc, t_alloc_1, .preemptions = 1, .full_preemptions = 2),
         TRIM("trim-refill", t_nothing, t_alloc_1),
         TRIM("trim-refill-free", t_free, t_alloc_1, .preemptions = 1, .full_preemptions = 2),
         MAINTAIN("close-pop", t_alloc, t_nothing, t_close, post_close, .preemptions = 3),

@@ -12,6 +12,7 @@
 #include "tests/util/maintain.h"
 
 #define VICTIM 3
+#define N_BATCH 2
 
 /* The maintainer's own. */
 static ShmRepair repair;
@@ -259,6 +260,15 @@ static void post(unsigned dead) {
         world_check(dead | 1U << MODEL_ACTORS_MAX); /* the victim is dead in any case */
 }
 
+static void t_batch_alloc(void) {
+        world_batch_alloc(0, N_BATCH, WORLD_SIZE_2, SHM_EPOCH_CURRENT);
+}
+
+/* The victim was freeing object 0. */
+static void t_batch_free(void) {
+        world_batch_free(0, N_BATCH, 1);
+}
+
 #define REPAIR(_name, _pre, _t0, _t1, _more...)                                                              \
         {                                                                                                    \
                 .name = _name, .pre = _pre, .actors = { _t0, _t1, t_repair }, .post = post, .deaths = 1,     \
@@ -283,6 +293,9 @@ static const ModelCase model_cases[] = {
           .deaths = 1,
           .preemptions = 2,
           .full_preemptions = 3 },
+        REPAIR("pop-batch-alloc", pre_pop, t_batch_alloc, t_nothing, .preemptions = 1, .full_preemptions = 2),
+        REPAIR("free-batch-free", pre_free, t_batch_free, t_nothing, .preemptions = 1, .full_preemptions = 2),
+        REPAIR("flush-batch-alloc", pre_flush, t_batch_alloc, t_nothing, .preemptions = 1, .full_preemptions = 2),
         REPAIR("pop-beside-two", pre_pop, t_alloc, t_free_1, .full_preemptions = 1, .full_only = true),
         REPAIR("flush-beside-two", pre_flush, t_alloc, t_alloc_1, .full_preemptions = 1, .full_only = true),
 };
