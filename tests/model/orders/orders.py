@@ -143,7 +143,8 @@ def sweep(build, files, anew=True):
                   key=lambda key: ([key[0].startswith(file) for file in files + ['']].index(True), key))
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for key, found in zip(keys, pool.map(places.weaken, keys)):
+        for done in concurrent.futures.as_completed([pool.submit(places.weaken, key) for key in keys]):
+            found = done.result()
             for row in found:
                 print(f'{time.monotonic() - began:6.0f}', *row, flush=True)
             rows += found
