@@ -1,5 +1,5 @@
 #pragma once
-/* A workload without an allocator: its loop and its touch. There is one object, so only pairs can run. */
+/* No allocator: measures the workload's own loop and writes. There is one object, so only pairs can run. */
 #include "bench/allocators/uncounted.h"
 
 #define BENCH_NAME "none"

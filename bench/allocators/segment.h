@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Shared memory for peers of a few lines: n objects of one size, in memory that forked members inherit. A
- * handle is an object's number, from 1.
+ * Shared memory for the allocators that are a few lines long: n objects of one size, in memory that forked
+ * members inherit. A handle is an object's number, from 1.
  */
 #include <inttypes.h>
 #include <sys/mman.h>

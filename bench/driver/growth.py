@@ -1,4 +1,4 @@
-"""Growth of the daemon's times: with the arena, its objects, epochs, clients and threads."""
+"""Measures how the time of the daemon's calls grows with the arena, its objects, epochs, clients and threads."""
 
 import json
 import subprocess

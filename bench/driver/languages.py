@@ -1,9 +1,9 @@
 """./dev bench languages: calls on maps by each language, beside C and other stores of the language.
 
 A contender is a program in bench/languages/ that prints JSON objects, one a line: a name, a version, and nanoseconds by
-call. It measures 1000 keys of 14 bytes with values of 256 bytes, each call for so many seconds, and tells the median of
-rounds over all keys. Contenders run one after the other, in turn, so many times; the table has the medians, and each bar
-below it is met or missed by these. A contender whose toolchain, build or package is not there is named.
+call. It measures each call for --seconds, on 1000 keys of 14 bytes with values of 256 bytes, and prints the
+median of rounds over all keys. The contenders take turns, --runs times. The table has the medians of the runs; the
+lines below it say which targets these meet. Contenders without their toolchain, build or package are named and left out.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Near caches of a Redis server on this host: hits, changes, and the questions that are left to the server.
+"""Near caches of a Redis server on this host: hits, changes, and the requests that the server still gets.
 
     hits      a hit in C beside a get of a map, and in Python beside redis-py's get and its own cache
     changes   from a change in the server until 8 workers of two pools have read it
-    load      questions to the server, by the size of the near cache: 8 workers read 20,000 keys by Zipf's law
+    load      requests to the server, by the size of the near cache: 8 workers read 20,000 keys by Zipf's law
     growth    reads a second of 1 to 16 workers, with a near cache and without
     storm     a storm of misses in 8 workers of Python: how long other threads, greenlets or tasks stand still
 

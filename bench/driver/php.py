@@ -5,7 +5,7 @@
     sessions   requests a second for a page that reads and writes a session of 2 KiB, with 4 workers; a worker's memory
 
 Prints a table of medians of alternating runs with its targets. bench-php.json in the build folder has each result as soon as it
-is there: a run that is cut has lost nothing of those before."""
+is there: an interrupted run keeps the results that it had."""
 
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""The two tables of bench/measured.md, as they stand there: it takes them from `short.md` of a whole report."""
+"""The text of `short.md` in a whole report: two tables, of which bench/measured.md has a copy."""
 
 import plan
 import summary as tables

@@ -1,4 +1,4 @@
-"""A soak: tests/stress/test-soak for as long as the report has time. The test runs longer, and compares the same."""
+"""Runs tests/stress/test-soak for the report, and compares the end of the run with its beginning, as the test does."""
 
 import subprocess
 

@@ -1,5 +1,5 @@
 'use strict';
-// The same get by messages of cluster: a worker asks its primary, which has the values. Usage: node node-ipc.js SECONDS
+// The get of node.js by messages of cluster: a worker asks its primary, which has the values. Usage: node node-ipc.js SECONDS
 
 const cluster = require('node:cluster');
 const { KEYS } = require('./measure.js');

@@ -1,5 +1,5 @@
 'use strict';
-// The same calls by lmdb-js, of npm. Usage: node node-lmdb.js FOLDER SECONDS NODE_MODULES/lmdb
+// The calls of node.js by lmdb-js, of npm. Usage: node node-lmdb.js FOLDER SECONDS NODE_MODULES/lmdb
 
 const [folder, seconds, module_] = process.argv.slice(2);
 const { open } = require(module_);

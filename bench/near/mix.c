@@ -1,6 +1,6 @@
 /*
- * Workers read keys by Zipf's law with exponent 1, first until the near cache has its share, then measured. The server
- * counts its commands itself.
+ * Workers read keys by Zipf's law with exponent 1: first n reads that fill the near cache, then n that are measured.
+ * The server counts its commands itself.
  */
 #include <stdio.h>
 #include <string.h>

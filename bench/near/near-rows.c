@@ -3,7 +3,7 @@
  *
  *      hit         a hit, beside a get of a map
  *      changes     from a change in the server until all workers of all pools have read it
- *      mix         workers read keys by Zipf's law: how many questions does the server get?
+ *      mix         workers read keys by Zipf's law: how many requests does the server get?
  *
  * Prints JSON. bench/driver/near.py starts the servers, and tells more.
  */

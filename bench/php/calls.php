@@ -1,6 +1,6 @@
 <?php
-// Calls of one store, nanoseconds each: calls.php?store=STORE&n=ROUND&redis=SOCKET under php-fpm, as programs are that serve
-// requests, or "php ... calls.php STORE ROUND SOCKET".
+// Calls of one store, nanoseconds each: calls.php?store=STORE&n=ROUND&redis=SOCKET under php-fpm, as in production, or
+// "php ... calls.php STORE ROUND SOCKET".
 // "apcu" and "tslab" are the same functions: APCu's own, and those of tslab.apcu_compat. "cache" is Tslab\Cache, "redis"
 // is phpredis by the Unix socket.
 

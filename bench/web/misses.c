@@ -4,11 +4,11 @@
  * the same limit and the same memory of each entry.
  *
  * Stores count differently against a limit: tslab leaves the map's index out; memcached leaves its hash table out, and
- * gives each of its size classes a megabyte whatever the limit is. So the store's growth in resident memory is told
- * beside. memcached refuses some values of many pages: the next request for one misses again.
+ * gives each of its size classes a megabyte whatever the limit is. So the result also has the growth of the store's
+ * resident memory. memcached refuses some values of many pages: the next request for one misses again.
  *
- * tslab's share is also that of PROCESSES processes, which take the requests by turns: eviction by several at once must
- * not choose worse than by one.
+ * tslab is also measured with PROCESSES processes, which take the requests by turns: when several evict at once, the
+ * share must not be worse than with one.
  *
  * Arguments: TRACE MIB [PID [LOG]], with the server's process and an access log.
  */

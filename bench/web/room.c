@@ -1,7 +1,7 @@
 /*
- * The most free memory with which a put of a large value fails, over the value's size. A pool is filled with objects of
- * a page, then these are freed one by one until the put succeeds. It replaces an entry: for a new one the index may
- * need a slab.
+ * The most free memory with which a put of a large value still fails, as a multiple of the value's size. A pool is
+ * filled with objects of a page, then these are freed one by one until the put succeeds. The put replaces an entry,
+ * since for a new one the index may need a slab.
  */
 #include <errno.h>
 #include <string.h>

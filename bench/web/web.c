@@ -5,7 +5,7 @@
  *      values      get and put of 16 bytes to 1 MiB
  *      cycle       one key: get, put, delete and put
  *      tags        gets of entries with tags, and an invalidation
- *      counters    adding 1, by key and by what was looked up before; two processes that add to one key
+ *      counters    adding 1, by key and to a counter that was looked up before; two processes that add to one key
  *      limits      taking a token of a bucket
  *      expiry      another process's calls while 10^6 entries expire within a second
  *      index       the index of a map after many inserts

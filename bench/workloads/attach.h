@@ -1,7 +1,7 @@
 #pragma once
 /*
- * From opening a pool to the first object, in this process: with --pool a daemon's pool, otherwise a new
- * private one. And in a forked child, which inherits the pool and attaches to it.
+ * The time from opening a pool to the first object, in this process: with --pool a daemon's pool, otherwise a
+ * new private one. And the time in a forked child, which inherits the pool and attaches to it.
  */
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -2,8 +2,8 @@
 /*
  * Closing an epoch of 1 GiB of empty slabs (--ops: bytes), in a private pool or with --pool by its daemon; and
  * in the same run punching a hole of as many bytes into a plain memfd whose pages are mapped here as well. The
- * pool, or the daemon, must retain as much, or less is left to close; closed_bytes reports how much was closed, and
- * left_percent how much of the peak is still resident.
+ * pool, or the daemon, must retain at least as many bytes: otherwise it gives some back before the close. closed_bytes
+ * reports how much the close gave back, and left_percent how much of the peak is still resident.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Repair of a process that was killed with 256 slots cached in each of 8 classes, beside 64 threads whose caches
- * are as full and which go on. Reported: the time of the repair, and the longest that an allocation and its free
+ * Repair of a process that was killed with 256 slots cached in each of 8 classes, while 64 threads with caches
+ * as full go on. Reported: the time of the repair, and the longest that an allocation and its free
  * took meanwhile; `before` is the longest without a repair, over 50 ms. With more threads than processors that is
  * mostly the time in which others run. Repair freezes nobody.
  */

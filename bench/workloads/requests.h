@@ -6,7 +6,7 @@
  *      never      no epoch is closed
  *      batch      the thread that ends the 256th request, or the 512th, ..., closes the current epoch
  *      request    each request ends with closing the current epoch
- *      control    the same writes, twice, to memory that is there: the machine's own time
+ *      control    writes as much, twice, to memory that has its pages: the machine's own time
  */
 #include <pthread.h>
 #include <string.h>
