@@ -1,7 +1,7 @@
 /*
  * Message batches: one process builds batches of messages of many sizes, each batch in an epoch of its own;
- * another works on them. A batch is one handle to hand over, to its index, and one call to free, with all
- * that is in it, however it refers to itself.
+ * another works on them. To hand a batch over, a process passes one handle, that of the batch's index. One
+ * call frees the batch with all objects in it, however they refer to each other.
  */
 #include <errno.h>
 #include <stdio.h>

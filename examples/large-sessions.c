@@ -1,6 +1,6 @@
 /*
- * Sessions of any size that several workers change. A session ends some time after its last use; a change that was made
- * from an old version is made again; a large one is read in parts that belong together.
+ * Sessions of any size that several workers change. A session ends some time after its last use. A worker whose change
+ * was made from an old version makes it again. A large session is read in parts, all of one version.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * A page cache of several workers. Of all that miss a page one renders it, and the others wait; a page that is over is
- * served as it was while one renders it anew. The worker that renders first is killed in the middle: the next one has
- * the claim within milliseconds.
+ * A page cache of several workers. Of all workers that miss a page, one renders it, and the others wait. While one
+ * worker renders an expired page anew, the others serve the old one. The worker that renders first is killed in the
+ * middle: another one has the claim within milliseconds.
  */
 #include <errno.h>
 #include <signal.h>

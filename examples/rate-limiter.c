@@ -1,6 +1,6 @@
 /*
  * A limit on requests by address, for all workers together: so many a second, and a burst. A bucket is a word of shared
- * memory that changes in place; one that is full again takes no memory.
+ * memory that changes in place; a bucket that is full again takes no memory.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -15,7 +15,10 @@
 
 #define TICK_MS 100
 
-/* In the child. The sockets of its elder brothers must not stay open here: an end is seen by the hang-up. */
+/*
+ * Runs in the child. It closes the parent's ends of all workers' sockets: by the hang-up a worker sees that the parent
+ * has closed its end, so no worker may keep such an end open.
+ */
 static _Noreturn void be_worker(Crew *crew, uint32_t id, int fd) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         interrupt_leave_to_parent();

@@ -1,5 +1,5 @@
 #pragma once
-/* The workers, as their parent sees them: started, given periods to serve, and mourned. */
+/* The workers, as their parent sees them: started, given periods to serve, and reported when they die. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 #pragma once
-/* The little JSON that the demo needs; programs with a need for more use a library. */
+/* As much JSON as the demo needs. A program that needs more should use a library. */
 #include <stdint.h>
 
 /* A number that is a member of the outermost object. -ENOENT. */

@@ -1,5 +1,5 @@
 #pragma once
-/* How far it is: one line that changes on a terminal, else a line for each period. On stderr. */
+/* The demo's progress, on stderr: one line that changes on a terminal, otherwise a line for each period. */
 #include <stdbool.h>
 #include <stdint.h>
 

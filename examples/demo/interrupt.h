@@ -1,6 +1,6 @@
 #pragma once
 /*
- * ^C and its like are heard only where the demo waits, so that it is always cleaned up behind it.
+ * SIGINT (^C), SIGTERM and SIGHUP take effect only where the demo waits, so that it always cleans up before it ends.
  */
 #include <poll.h>
 #include <stdbool.h>

@@ -31,7 +31,10 @@ void rotation_deinit(Rotation *rotation) {
         rotation->pool = tslab_close(rotation->pool);
 }
 
-/* Nobody writes sessions now, so every one of that epoch is met once, and is the last of its kind. */
+/*
+ * Adds the sessions of an epoch that has expired to the ledger. No worker writes sessions now, so the walk meets each
+ * of them once, and no newer version of one comes.
+ */
 static int book_session(Rotation *rotation, uint32_t epoch) {
         struct tslab_map_info info = { .size = sizeof(info) };
         char entry[TSLAB_MAP_KEY_MAX + sizeof(Session)];

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Periods as short as they can be for that many of them to reach from the first request to the last. */
+/* Chooses the shortest periods of which TIMELINE_PERIODS_MAX reach from the first request to the last. */
 static void choose_periods(Timeline *timeline, const Log *log) {
         int64_t first = log->n_requests ? log->requests[0].time : 0, last = first;
 

@@ -1,5 +1,5 @@
 #pragma once
-/* An access log made up: the same text for the same seed, on every machine. */
+/* A made-up access log: a seed gives the same text on every machine. */
 #include <stddef.h>
 #include <stdint.h>
 
