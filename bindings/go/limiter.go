@@ -2,7 +2,7 @@ package tslab
 
 import "time"
 
-// Limiter limits rates by key, together in all processes.
+// Limiter limits rates by key; all processes count together.
 type Limiter struct {
 	store     *store
 	perSecond float64

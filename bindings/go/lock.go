@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrLockLost is the error of a lock that ended before it was released: its time was over, or the map was cleared. Another
-// may have it by now.
+// ErrLockLost is the error of a lock that ended before it was released: its time was over, or the map was cleared. It may
+// have another owner by now.
 var ErrLockLost error = &Error{syscall.EOWNERDEAD, "the lock was lost before it was released: its time was over, or the map was cleared"}
 
 // Lock is a lock of all processes, on a key that has no value. It becomes free when it is released, when its process ends,

@@ -10,8 +10,8 @@ import (
 
 const lookEvery = time.Second
 
-// A store is a map that is used for as long as a program runs: where the daemon ended with the pool's memory and there is
-// a new one, it goes on with the map of the new pool, which is empty.
+// A store is a map that outlives its pool: when the daemon has ended together with the pool's memory, and a new daemon
+// has made a new pool, the store goes on with the map of that name there, which is empty.
 type store struct {
 	name    string
 	options MapOptions

@@ -9,7 +9,7 @@ import (
 
 const keyMax = 200
 
-// digest makes one key of parts, and a short one of a long one.
+// digest joins parts into one key. In place of a key that is too long it returns its hash.
 func digest(parts []string) string {
 	var b strings.Builder
 	for _, part := range parts {

@@ -1,4 +1,5 @@
-// Package web has handlers of net/http on a pool: limits of rates, and a cache of responses, both together in all processes.
+// Package web has handlers of net/http on a pool: limits of rates, and a cache of responses. All
+// processes share both.
 package web
 
 import (

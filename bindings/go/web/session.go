@@ -13,7 +13,7 @@ import (
 
 const idBytes = 24
 
-// SessionOptions are those of sessions of requests. The zero value is fit for sites that only TLS serves.
+// SessionOptions say how requests get their sessions. The zero value is right for sites that are served by TLS alone.
 type SessionOptions struct {
 	Cookie   string // its name; "": "session"
 	Path     string // "": "/"

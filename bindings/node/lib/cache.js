@@ -9,7 +9,7 @@ const { counted, decode, encode } = require('./value.js');
 
 const { info, scratch, ABSENT, TOO_LARGE } = native;
 
-// Why a value may not be kept, which is no reason to fail.
+// Errors of the pool because of which a value is not kept. The caller gets the value all the same, and no exception.
 const UNKEPT = new Set(['ENOSPC', 'ENOMEM', 'E2BIG', 'ENOTCONN', 'ECONNREFUSED', 'ETIMEDOUT', 'ESHUTDOWN', 'EUCLEAN', 'EBUSY',
   'EUSERS', 'EDQUOT', 'ENOBUFS', 'EIDRM']);
 // The first ends by itself once it was told, the others with another map.

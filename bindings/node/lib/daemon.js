@@ -1,5 +1,5 @@
 'use strict';
-// A daemon that the first process starts where nobody runs one: detached, and ended by itself once nobody is connected.
+// Starts a tslabd where none runs: the first process does it, detached. The daemon ends by itself once nobody is connected.
 
 const { spawnSync } = require('node:child_process');
 const { createHash } = require('node:crypto');

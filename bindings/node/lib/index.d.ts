@@ -1,4 +1,4 @@
-/** Times are seconds; `Infinity` is no end. Keys are text, which is UTF-8, or bytes. */
+/** Times are seconds; `Infinity` means without end. Keys are text, which is UTF-8, or bytes. */
 export type Key = string | Uint8Array;
 export type Bytes = string | Uint8Array;
 export interface Lifetime { ttl?: number }

@@ -22,7 +22,10 @@ function checkCounted(number) {
     throw new RangeError(`a counter takes integers, and BigInts beyond 2 ** 53, not ${number}`);
 }
 
-/** Tags of an entry, or undefined. A copy: a getter of an element would run while the call has the bytes of a Buffer. */
+/**
+ * A copy of an entry's tags, or undefined. The call gets the copy, since an array may run a getter when it is read, and
+ * that could change the Buffers that the call uses.
+ */
 function checkedTags(tags) {
   if (tags === undefined) return undefined;
   const copy = Array.isArray(tags) && tags.length <= TAGS_MAX ? Array.from(tags) : [undefined];

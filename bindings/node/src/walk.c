@@ -1,5 +1,5 @@
 /*
- * All entries of a map: walks, counts, the end of all.
+ * Calls on all entries of a map: next, clear, count, statistics.
  */
 #include "addon.h"
 

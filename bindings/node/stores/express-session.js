@@ -1,5 +1,5 @@
 'use strict';
-// A store for express-session and its like:
+// A store for express-session and packages that take its stores:
 //
 //     const session = require('express-session');
 //     const Store = require('tslab/express-session')(session);

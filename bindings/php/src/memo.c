@@ -8,8 +8,8 @@
  *
  * Only arrays of arrays, strings and scalars have copies. Each is one block of memory. If its version is over, the
  * request may still use it, so the block is freed after the request. All blocks and notes together take tslab.memo_size
- * bytes at most; if they took that, the request goes on without new ones, and all go when it ends. A worker on the
- * command line, whose request does not end, goes on without new copies from then on.
+ * bytes at most. Once they do, the request makes no new ones, and frees all of them when it ends. A worker on the
+ * command line, whose request does not end, makes no new copies from then on.
  */
 #include "php_tslab.h"
 

@@ -1,9 +1,9 @@
 /*
  * Pools and maps that are open in this process.
  *
- * They stay open when a request ends. Once a second, and where requests are short as one begins, the process looks
- * whether the daemon has another arena; then it closes the old one and opens that. As long as there is no daemon, it
- * goes on with the memory that it has.
+ * They stay open when a request ends. As a request begins, and on the command line, where a request may take days, once
+ * a second, the process checks whether the daemon has another arena. If so, it closes the old arena and opens the new
+ * one. As long as there is no daemon, the process goes on with the memory that it has.
  */
 #include "php_tslab.h"
 

@@ -1,5 +1,5 @@
 /*
- * The module: its settings, and what is done as a process, a thread and a request begin and end.
+ * The module: its settings, and its work when a process, a thread or a request begins or ends.
  */
 #include "classes.h"
 #include "session/engine.h"

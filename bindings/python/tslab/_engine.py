@@ -1,8 +1,8 @@
-"""Questions to a client of Redis or Valkey, and the server that answers them.
+"""Asks a client of Redis or Valkey for values, and finds out which server answered.
 
 A connection may lead to a server that another one has replaced: by an address that moved, or in the middle of a failover.
-Its answers are old, and no change of them is heard. So each connection is asked once for the run id and the role of the server at
-its end, and an answer becomes a copy only if tslab-near hears that server.
+The answers of the old server are old, and tslab-near does not hear when they change. So each connection is asked once for
+the run id and the role of the server at its end, and an answer becomes a copy only if tslab-near hears that server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waiting beside others: where greenlets run in this thread, the others go on while one of them waits."""
+"""Waits of gevent and eventlet programs: while one greenlet waits, the other greenlets of its thread go on."""
 
 from __future__ import annotations
 

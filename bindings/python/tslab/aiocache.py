@@ -5,7 +5,7 @@
 
 `pool` is a tslab.Pool or the name of one; `name` is that of the cache in the pool, and other options are as in tslab.Map
 or aiocache. Values are pickled, after a `serializer` of aiocache if there is one. No call waits for another client, so none
-takes a thread; the daemon is waited for by the first change of a forked child, and where it has begun anew or an epoch was
+takes a thread; the daemon is waited for by the first change of a forked child, and when it has restarted or an epoch was
 closed. A value that the pool does not take is not set, and that is logged.
 """
 

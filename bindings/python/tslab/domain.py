@@ -1,4 +1,4 @@
-"""Domains: scopes that are one epoch's."""
+"""Domains: scopes around one epoch, which threads enter and leave."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@
  *      TSLAB_CACHE_LIMIT       its limit in bytes, at which it evicts; none
  *      WP_CACHE_KEY_SALT       what keeps apart sites that share the map; the name of the database and the tables' prefix
  *
- * Each group has a number in the map, which is part of its keys: to flush the group is to count it up. Entries of the old
- * number are read by nobody, and go by lifetimes and eviction.
+ * Each group has a number in the map, which is part of its keys: to flush a group, its number is raised. Nobody reads
+ * the entries of the old number any more; they expire, or are evicted.
  */
 
 class WP_Object_Cache

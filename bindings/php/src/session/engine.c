@@ -3,12 +3,12 @@
  * unix://USER:PASSWORD@/SOCKET?db=DATABASE. valkey:// and valkeys:// are the same.
  *
  * A connection stays open when a request ends. A request that ends by an error of PHP between a question and its answer
- * leaves the link busy, and the next one closes it: it would take that answer for its own. A forked child makes its
- * own, as their ids have the number of the process. It ends its copy of its parent's without a word to the server: the
- * farewell of TLS would end the connection for the parent, too.
+ * leaves the link busy, and the next one closes it: it would take that answer for its own. A forked child makes
+ * connections of its own, since their ids contain the number of the process. It closes its copies of the parent's
+ * connections without TLS's closing message, which would end them for the parent, too.
  *
- * No question is asked twice here, as an answer that is lost may be that of a change. A connection that the server
- * closed meanwhile is noticed before a question.
+ * No question is sent twice, since the lost answer may be that of a change that was made. Before
+ * each question the code checks whether the server has closed the connection.
  */
 #include "engine.h"
 

@@ -11,7 +11,7 @@ use crate::map::{Entry, Map, MapOptions, Put, Ttl};
 use crate::pool::Pool;
 use crate::value::{is_described, Value};
 
-// So often a cache looks whether the daemon has another arena.
+// The time after which a cache checks again whether the daemon has another arena.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// Types that a [`Cache`] keeps, in the format that all languages share: text and bytes as they are, and all else as

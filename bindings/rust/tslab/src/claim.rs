@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::map::{Claimed, Map, Put, Version};
 use crate::process;
 
-/// For how long a claim stands where nothing else is said.
+/// How long a claim lasts if the caller gives no time.
 pub const CLAIM_TIME: Duration = Duration::from_secs(30);
 
 /// What [`Map::claim`] found.

@@ -4,7 +4,7 @@ use crate::claim::{Claim, Claiming, CLAIM_TIME};
 use crate::error::{Error, Result};
 use crate::map::Map;
 
-// A wait looks after so long whether the key is free, though nobody woke it.
+// A wait without a limit is made of waits of this length.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 /// A lock of all processes, on a key of a map that has no value.

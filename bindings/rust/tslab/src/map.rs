@@ -10,7 +10,7 @@ use crate::pool::{long_millis, millis, non_null, sized, Pool};
 use crate::text::Text;
 use tslab_sys as sys;
 
-// A value of this size needs one copy of it more, and no look at its size.
+// A value of up to this size is copied to the stack and from there. For a larger one, a second call asks for its size.
 const ROOM: usize = 1024;
 const STEP_ROOM: usize = 8192; // for a key, and a value that is not large
 

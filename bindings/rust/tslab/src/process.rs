@@ -1,5 +1,5 @@
-//! Tells a forked child from its parent. An object that is pending, and a claim, belong to one process: their owner in a
-//! forked child is a copy, and must not give the parent's away.
+//! Tells a forked child from its parent. Pending objects and claims belong to one process. A forked child has
+//! copies of their owners; dropping a copy must not release what the parent has.
 
 #[cfg(not(miri))]
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Waits that do not block, for tokio: a pool has one waiter of the library, whose descriptor a task looks at.
+//! Waits that do not block, for tokio: a pool has one waiter of the library, whose descriptor a task polls.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -6,8 +6,8 @@ use Illuminate\Cache\Lock;
 use Tslab\Cache;
 
 /**
- * A lock of Laravel. Its owner is a name, which a job in another process can restore: so it is a value, which ends
- * after its seconds. Locks that end with their process are Tslab\Map::lock().
+ * A lock of Laravel. Its owner is a name, with which a job in another process can restore the lock. So the lock is a
+ * plain value, and expires after its seconds. Tslab\Map::lock() makes locks that end with their process.
  */
 class TslabLock extends Lock
 {

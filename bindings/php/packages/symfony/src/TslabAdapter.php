@@ -7,8 +7,8 @@ use Symfony\Component\Cache\Marshaller\MarshallerInterface;
 use Tslab\Cache;
 
 /**
- * A cache of Symfony in a map of a pool. Several namespaces can share a map; to clear one of them walks through it.
- * Symfony's TagAwareAdapter around it has tags.
+ * A cache of Symfony in a map of a pool. Several namespaces can share a map; clearing one of them walks through the
+ * whole map. For tags, put Symfony's TagAwareAdapter around this adapter.
  */
 class TslabAdapter extends AbstractAdapter
 {
