@@ -3,7 +3,7 @@
  *
  * Purpose: the figures of get_perf_counters(), by class, from the counters that the engine has by thread.
  * Invariants: 1. each counter only rises.
- * Who may do what: any thread adds; nothing is decided by them.
+ * Who may do what: any thread adds; no code decides by the counters.
  * Crash: they are this process's, and end with it.
  */
 #include "slab-alloc/counters.h"

@@ -4,7 +4,7 @@
  * Purpose: the members of temporal-slab's struct that programs read there.
  * Invariants: 1. labels are registered under the pool's call_lock, which is free in a forked child; a label has one
  *    id as long as the allocator lives.
- * Who may do what: any thread of this process writes; nothing is decided by it.
+ * Who may do what: any thread of this process writes; no code decides by the metadata.
  * Crash: it is this process's, and ends with it.
  */
 #include "slab-alloc/metadata.h"

@@ -4,8 +4,8 @@
  *
  * Figures without a counterpart are 0: lists that slabs are moved between, retries of compare-and-set, contended locks,
  * the mode in which bitmaps are scanned. Each call walks through the allocator's slabs in use, some milliseconds for a
- * GiB; beside other threads' calls the figures are of no single moment. All calls may be made by any thread, take NULL
- * and an allocator that could not be made for an empty one, and always fill *out.
+ * GiB; beside other threads' calls the figures are of no single moment. Any thread may make any call. NULL,
+ * or an allocator that could not be made, counts as an empty one. Every call fills *out.
  *
  * Slow-path sampling (ENABLE_SLOWPATH_SAMPLING) is not offered: see tslab_thread_stats() in <tslab.h>.
  */

@@ -1,4 +1,4 @@
-/* A program that uses <slab_alloc.h> and nothing else of ours: much of everything, and nothing is lost. */
+/* A program that uses <slab_alloc.h> and nothing else of ours: many calls of each kind, and no object is lost. */
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
