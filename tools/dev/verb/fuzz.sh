@@ -1,5 +1,5 @@
 # FOLDER/found keeps the results: TARGET is a folder of inputs that reach new code, the files beside it are inputs that
-# failed. An input that failed belongs into tests/fuzz/corpus once it passes.
+# failed. Move an input that failed to tests/fuzz/corpus once it passes.
 fuzz() {                # TARGET SECONDS
         local corpus=tests/fuzz/corpus/$1 found=$build-fuzz/found
 

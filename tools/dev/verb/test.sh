@@ -34,7 +34,7 @@ need_node
 compile "$build"
 check_names
 
-# The limits are for an idle machine; a slow one, or one with other work, may need longer for what is right.
+# The time limits are for an idle machine: on a slow or busy one, a test that passes may take longer.
 patiently=(--timeout-multiplier 5)
 
 case $mode in
