@@ -3,6 +3,7 @@
     test-frameworks.py TSLABD TSLABCTL [unittest arguments]
 """
 
+import errno
 import importlib.util
 import os
 import sys
@@ -188,6 +189,19 @@ class Starlette(Fixture):
         with self.assertLogs('tslab', 'ERROR'):
             client.get('/?b=2&other=3')
         self.assertEqual(client.get('/').json(), {'a': '1', 'other': '3'})
+
+    def test_delete_that_fails(self):
+        """The browser has no session of that id any more."""
+        client = self.client()
+        client.get('/?a=1')
+        key = client.cookies['session']
+        with unittest.mock.patch.object(self.store, 'delete', side_effect=tslab.Error(errno.EIO, 'none')), \
+                self.assertLogs('tslab', 'ERROR'):
+            client.get('/?login=1')
+            self.assertNotEqual(client.cookies['session'], key)
+            self.assertEqual(client.get('/').json(), {'a': '1'})
+            client.get('/?clear=1')
+            self.assertNotIn('session', client.cookies)
 
 
 @needs('limits')

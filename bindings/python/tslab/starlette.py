@@ -109,8 +109,7 @@ class SessionMiddleware:
 
     def _saved(self, session: Session) -> str:
         if not session:
-            if session.id:
-                self.store.delete(session.id)
+            self._delete(session.id)
             return f'{self.cookie}=null; expires=Thu, 01 Jan 1970 00:00:00 GMT; {self._attributes}' if session.id else ''
         data = json.dumps(session).encode()
         lifetime = None if self.max_age is None else self.store.lifetime_of(self.max_age)
@@ -128,10 +127,18 @@ class SessionMiddleware:
                     raise
                 data = json.dumps(merged(_loads(session.data), session, _loads(found[0]))).encode()
                 session.version = found[1]
-        if former and not self.store.delete(former):
-            self.store.delete(id)       # another request has ended it: it stays ended
+        if former and self._delete(former) is False:
+            self._delete(id)            # another request has ended it: it stays ended
             return ''
         return self._set_cookie(id)
+
+    def _delete(self, id: Optional[str]) -> Optional[bool]:      # noqa: A002
+        """Whether it was there; None where that is not known: no browser has its id from now on."""
+        try:
+            return self.store.delete(id) if id else None
+        except Error as e:
+            _log.error('a session could not be deleted, and stays until its end: %s', e)
+            return None
 
     def _set_cookie(self, id: str) -> str:      # noqa: A002
         age = '' if self.max_age is None else f'; Max-Age={self.max_age}'
