@@ -7,8 +7,8 @@
  * connections of its own, since their ids contain the number of the process. It closes its copies of the parent's
  * connections without TLS's closing message, which would end them for the parent, too.
  *
- * No question is sent twice, since the lost answer may be that of a change that was made. Before
- * each question the code checks whether the server has closed the connection.
+ * No question is sent twice, since the lost answer may be that of a change that was made. Before each question
+ * the code checks whether the server has closed the connection.
  */
 #include "engine.h"
 
