@@ -2,7 +2,7 @@
 
         alone.py ROOT
 
-meson does not find those here: a folder of pkg-config's files has all others.
+The test hides these from meson: its folder of pkg-config files has all libraries but these.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""A program that is running loads the libraries, though others have taken the static memory for threads.
+"""A running program can load the libraries with dlopen(), though other libraries have taken the static TLS memory.
 
-libtslab.so takes 64 bytes of that memory at most, and libtslab-bundled.so none; this one needs nothing but the C library.
+libtslab.so takes 64 bytes of it at most. libtslab-bundled.so takes none, and needs no library but the C library.
 
         dlopen.py CC LIBRARY BUNDLED HEADERS
 """

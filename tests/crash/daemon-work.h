@@ -1,5 +1,5 @@
 #pragma once
-/* A pool in full use, and works of its daemon: requests, deaths and wakes. */
+/* A pool in full use, and the work of its daemon: requests, deaths of clients, and wakes. */
 #include "shm/epoch/epoch.h"
 #include "shm/maintain/repair.h"
 #include "tests/util/daemon-fixture.h"

@@ -11,7 +11,7 @@
 
 #define PAGE 4096U
 
-/* An answer. */
+/* Whether the system call waits for an answer. */
 static bool waits(long call) {
         return call == SYS_poll || call == SYS_ppoll;
 }

@@ -34,7 +34,7 @@ static bool is_reserved(const ShmArena *arena, uint32_t id) {
         return shm_epoch_get(arena, id, &info) == 0 && (info.flags & SHM_EPOCH_RESERVED);
 }
 
-/* One that was closed a while ago. */
+/* An epoch that was closed a while ago. */
 static uint32_t old_epoch(const ShmArena *arena, uint32_t ahead) {
         uint32_t id = (shm_epoch_current(arena) + ahead) % OPERATOR_EPOCHS;
 

@@ -1,9 +1,9 @@
 /*
- * The process that gives the cover of a near cache dies, or is stopped, in the middle of a call: it begins a cover,
- * renews it, drops a copy or a claim, or ends the cover. After its death no copy is covered for longer than it had
- * stored, and another process begins anew. If it goes on after a stop, the time that it was about to store covers
- * nothing. If one process is stopped as it begins, another one begins, too: one of them covers. A process that is
- * stopped in a fill, while the epoch of its claim ends, is told that the fill failed.
+ * The process that covers a near cache, by storing the time until which copies are valid, dies or is stopped in the
+ * middle of a call: it begins a cover, renews it, drops a copy or a claim, or ends the cover. After its death no copy
+ * is covered for longer than it had stored, and another process begins anew. If it goes on after a stop, the time it
+ * was about to store covers nothing. If one process is stopped as it begins, another one begins, too: one of them
+ * covers. A process that is stopped in a fill, while the epoch of its claim ends, is told that the fill failed.
  *
  * The test stops the process at instructions; in long calls, whose parts tests/crash/test-daemon.c goes through, at
  * system calls. Every run tries some of them; with TSLAB_TEST_FULL=1 as many as STEPS_MAX allows.

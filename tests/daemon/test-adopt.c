@@ -1,4 +1,4 @@
-/* Daemons that are killed where nobody keeps the memory for the next one, which takes it from a client. */
+/* Daemons that are killed without a service manager to keep the memory: the next daemon takes it from a client. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Coming to a pool: processes, roles, versions, two daemons, and bad options. */
+/* Attaching to a pool: processes, roles, versions, two daemons, and bad options. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

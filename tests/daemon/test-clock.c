@@ -1,6 +1,6 @@
 /*
  * The wall clock is set by years, forward and back, for this process and not for the daemon: lifetimes, stale values,
- * claims, buckets and covers go by clocks that nobody sets, also after a daemon took the memory up.
+ * claims, buckets and covers go by clocks that nobody sets, also after a new daemon has taken over the memory.
  */
 #include <errno.h>
 #include <stdio.h>

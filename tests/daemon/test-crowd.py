@@ -1,4 +1,4 @@
-"""Many who ask for the same at once: the daemon does it once for all of them, and says in its log how often."""
+"""Many clients send the same request at once: by the log, closes share a count, trims a pass, and advances take turns."""
 
 import os
 import signal

@@ -1,6 +1,6 @@
 /*
- * A daemon whose membarrier begins to fail while it runs, as a system call filter can cause: it says so, once. Caches
- * of threads that do not fence for themselves stay.
+ * A daemon whose membarrier begins to fail while it runs, as a system call filter can cause: it says so, once. It
+ * then leaves the caches of threads that do not fence for themselves as they are.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-/* Handles on their way between processes that know nothing of each other, and handles that are nobody's. */
+/* Handles on their way between processes that know nothing of each other, and handles of no object. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
  * A daemon that takes a pool over from one that was killed, and has fewer descriptors than the pool has
- * clients: it takes no live client for dead, and sees clients that die. And one that has none left for a program.
+ * clients: it takes no live client for dead, and sees clients that die. And a daemon that has no descriptor left
+ * for a program that attaches.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 """A daemon that ends leaves no file behind, unless a program goes on with the memory.
 
-Another one that opened the lock's file just before that does not take it for the pool's.
+A daemon that opened the lock file just before it was removed does not take it for the pool's lock.
 
     test-files.py TSLABD TSLABCTL
 """

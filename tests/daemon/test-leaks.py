@@ -1,4 +1,4 @@
-"""tslabctl leaks: held objects, and the origin of sampled ones, also of the dead; and memfds of liars.
+"""tslabctl leaks: held objects, where sampled ones were allocated, also by dead clients; and clients whose samples lie.
 
     test-leaks.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """

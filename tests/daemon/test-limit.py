@@ -1,4 +1,4 @@
-"""Which of the three was short, of a real pool in a real cgroup: the pool, the system or the cgroup's limit.
+"""An allocation fails in a real cgroup: tslabctl says which was short, the pool, the system's memory or the cgroup's limit.
 
     test-limit.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """

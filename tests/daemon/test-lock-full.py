@@ -1,4 +1,5 @@
-"""A runtime directory without room as the daemon starts: its lock names the memory once there is room, for the next one.
+"""The runtime directory is full when the daemon starts. Once there is room, the daemon writes the name of its memory
+into the lock file, by which the next daemon finds the memory.
 
 test-lock-full.py TSLABD INJECT-CLIENT INJECT.SO
 """

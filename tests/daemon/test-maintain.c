@@ -1,4 +1,4 @@
-/* The maintainer's work in a real daemon: threads that stand still inside an operation, and daemons that follow. */
+/* The maintainer's work in a real daemon: threads that stand still inside an operation, and daemons that take over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

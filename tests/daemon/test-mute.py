@@ -1,5 +1,5 @@
 """A service manager that keeps its socket open, and reads nothing: the daemon starts, answers, reads its settings again,
-and ends, as without one.
+and ends, as without a manager.
 
 test-mute.py TSLABCTL TSLABD
 """

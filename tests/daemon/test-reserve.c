@@ -1,4 +1,4 @@
-/* Memory ahead of demand, and back to the system behind it. */
+/* The daemon makes memory ahead of demand, and gives free memory back to the system. */
 #include <stdlib.h>
 #include <unistd.h>
 

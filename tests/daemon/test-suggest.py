@@ -1,4 +1,4 @@
-"""tslabctl suggest, and the high-water marks it goes by.
+"""tslabctl suggest, and the high-water marks that it is based on.
 
     test-suggest.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """

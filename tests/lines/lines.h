@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Counts how cache lines would go from processor to processor, if each actor had one with a cache without end: by
- * ownership, as MESI has it. Only one actor runs at a time. (Counted, as few machines have 64 processors; contention
+ * Counts how cache lines would go from processor to processor, if each actor had a processor with an endless cache:
+ * by ownership, as MESI has it. Only one actor runs at a time. (Counted, as few machines have 64 processors; contention
  * that makes an operation try again is not in it.)
  */
 #include <stdint.h>

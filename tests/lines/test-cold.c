@@ -1,6 +1,6 @@
 /*
- * Lines of the arena that a get and a put use in a large map, and those that no cache near the processor can have: in a
- * map that is larger than the caches, these are its time.
+ * Counts the lines of the arena that a get and a put use in a large map, and how many of these are in no cache near the
+ * processor. In a map that is larger than the caches, a call spends its time on the latter.
  *
  *      test-cold [--table [KEYS...]]
  */

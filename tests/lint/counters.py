@@ -1,8 +1,8 @@
 """Each counter of threads is counted somewhere, and all structs that show the counters have it.
 
 The table is SHM_COUNTERS in shm/format/counters.h. With --renew after the root, rows that a struct lacks are written
-behind its last member, with their help as the comment: members keep their places, which are ABI. The compiler sees to
-the numbers' ways between them, and tslabctl's numbers are made of the table.
+behind its last member, with their help as the comment: members keep their places, which are ABI. Its macro
+makes the code that copies the numbers, and tslabctl's rows, so the compiler checks those.
 """
 
 import re

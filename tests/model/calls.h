@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Calls that cases have their actors make, in slabs of two slots: actor 0's; the names of actor 1's end in 1. Object 1
- * is there for one of them to free.
+ * Calls for the actors of cases, in slabs of two slots. Functions whose name ends in 1 are for actor 1, all others for
+ * actor 0. Object 1 is there for one of them to free.
  */
 #include "shm/cache/cache.h"
 #include "tests/model/world.h"

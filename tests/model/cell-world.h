@@ -1,5 +1,5 @@
 #pragma once
-/* The small map for cases of words that change in place: counters, and ends by a clock that is a word of the arena. */
+/* The small map for cases of words that change in place: counters, and expiry by a clock that is an arena's word. */
 #include "shm/map/entry/cell.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/map/entry/map-sweep.h"

@@ -1,4 +1,4 @@
-"""An engine for near caches that finds the server by itself: follows MOVED and ASK, and asks others when one is lost.
+"""An engine for near caches that finds the server by itself: follows MOVED and ASK, and asks other servers when one is lost.
 
 redis-py 4.3's RedisCluster goes on asking a primary that is no more.
 """

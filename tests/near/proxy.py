@@ -1,4 +1,5 @@
-"""A TCP proxy between tslab-near and a server, which can do all that a bad network does, and one thing that none does."""
+"""A TCP proxy between tslab-near and a server, which can do all that a bad network does, and drop messages of a
+connection that lives on, as no network does."""
 
 import re
 import socket

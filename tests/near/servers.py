@@ -1,6 +1,6 @@
 """A redis-server, tslab-near beside it, and an engine that counts, for tests of near caches.
 
-Their first arguments are TSLABD TSLABCTL TSLAB_NEAR.
+The first arguments of these tests are TSLABD TSLABCTL TSLAB_NEAR.
 """
 
 import os

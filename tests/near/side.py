@@ -1,6 +1,6 @@
 """Runs the cases of a test program, each class in a process and, where that is allowed, in a network of its own, side by side.
 
-They wait for most of their time. In full, and where cases are named, they run one after the other.
+The cases wait for most of their time. With TSLAB_TEST_FULL=1, and where cases are named, they run one after the other.
 """
 
 import concurrent.futures

@@ -1,5 +1,5 @@
 'use strict';
-// What children of the tests do: node jobs.js NAME ARGUMENTS-AS-JSON
+// Jobs that the tests give to child processes: node jobs.js NAME ARGUMENTS-AS-JSON
 
 const tslab = require(process.env.TSLAB_TEST_PACKAGE);
 

@@ -1,5 +1,5 @@
 'use strict';
-// An application of express under cluster, whose workers are killed one after the other until so many are.
+// An application of express under cluster, of which KILLS workers are killed, one after the other.
 // Usage: node sessions-app.js FOLDER SOCKET KILLS; it ends with its standard input.
 
 const cluster = require('node:cluster');

@@ -1,4 +1,4 @@
-"""The bench's report: it is made of whatever was measured, and says what was not."""
+"""The bench's report has all measurements that were made, and names the missing ones."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""The Rust crates in a tree of their own below the build folder, where cargo works on them: for the tests.
+"""Copies the Rust crates into a tree below the build folder, where cargo works on them for the tests.
 
-Cargo resolves optional dependencies, too, and so asks a registry about crates that nothing uses. Where none is reached, the
-manifests of the tree go without, as Debian's packages of crates do.
+Cargo resolves optional dependencies, too, and so asks a registry about crates that nothing uses. Where no registry can be
+reached, the manifests of the copy leave these dependencies out, as Debian's packages of crates do.
 
     NAME.py CARGO SOURCE BUILD [ARGUMENT...]
 """

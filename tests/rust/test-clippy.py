@@ -1,4 +1,4 @@
-"""Nothing that clippy's pedantic lints name."""
+"""Clippy's pedantic lints find nothing."""
 
 import subprocess
 

@@ -1,5 +1,5 @@
 #pragma once
-/* An arena that all have closed, looked at through another mapping. */
+/* Looks at an arena that all processes have closed, through a mapping of the test. */
 #include "shm/maintain/check.h"
 #include "shm/stats/stats.h"
 #include "tests/util/test.h"

@@ -1,4 +1,5 @@
-"""Clients that /proc does not show the daemon: systemd keeps their pidfds over a crash, a restart and its own."""
+"""Clients that /proc does not show the daemon: systemd keeps their pidfds over a crash and a restart of the daemon,
+and while it re-executes itself."""
 
 from host import *
 

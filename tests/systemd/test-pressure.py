@@ -1,4 +1,5 @@
-"""Under memory pressure the retained memory falls by itself; systemd tells it (254 does), or the cgroup."""
+"""Under memory pressure the retained memory falls by itself. The daemon hears of pressure from systemd
+(since version 254) or from its cgroup."""
 
 from host import *
 

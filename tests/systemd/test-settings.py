@@ -1,4 +1,4 @@
-"""A mistake in the settings costs no pool: a daemon that is given one goes on with the last good ones, and says so."""
+"""A mistake in the settings costs no pool: the daemon goes on with the last good settings, and says so."""
 
 from host import *
 

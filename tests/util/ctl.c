@@ -88,7 +88,7 @@ CtlMemory ctl_memory(const DaemonFixture *daemon) {
         return memory;
 }
 
-/* The daemon may be at its reserve still, of which nothing tells the end. */
+/* The daemon may still be making its reserve, and does not say when it is done: waits until readings stay equal. */
 CtlMemory ctl_memory_settled(const DaemonFixture *daemon) {
         CtlMemory memory = ctl_memory(daemon), last;
         unsigned same = 0;

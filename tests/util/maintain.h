@@ -1,5 +1,5 @@
 #pragma once
-/* The maintainer's parts run by hand, each to its end or for some steps. One reachability check serves them all. */
+/* Runs the maintainer's parts by hand, each to its end or for some steps. All of them share one reachability check. */
 #include <stdbool.h>
 #include <stdint.h>
 

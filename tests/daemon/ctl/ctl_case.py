@@ -1,4 +1,4 @@
-"""The parts that tests of verbs share: a daemon, clients with objects, and daemons that are played.
+"""The parts that tests of verbs share: a daemon, clients with objects, and daemons that the test plays.
 
 Each test file is run as: test-VERB.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """

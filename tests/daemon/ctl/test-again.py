@@ -1,5 +1,6 @@
-"""tslabctl asks a daemon that hangs up on a question once more; of a change it says what it knows. A stand-in of the
-daemon's loop hangs up as the loop goes on, and a daemon may end between question and answer.
+"""When the daemon hangs up before its answer, tslabctl asks once more; after a request for a change, it says what it knows.
+
+Two things hang up: a daemon that ends, and the stand-in that answers while the daemon's loop is busy.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""tslabctl clients: whose claims they wait for, and their end; how long requests take; high-water marks that begin anew.
+"""tslabctl clients: the claims that clients wait for, how clients end, how long requests take, resetting high-water marks.
 
     test-clients.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """

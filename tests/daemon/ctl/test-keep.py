@@ -1,4 +1,4 @@
-"""TSLAB_KEEP: maps outlive the memory of their pool in a file, whatever ends when."""
+"""TSLAB_KEEP: maps outlive the memory of their pool in a file, at whatever moment daemon or tslabctl ends."""
 
 import contextlib
 import os

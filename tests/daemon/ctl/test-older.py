@@ -1,6 +1,6 @@
 """Every verb with a daemon that is older: one that knows fewer requests, and fills in fewer fields.
 
-It is played here, with the replies of the first version of the protocol: later additions to
+The test plays the daemon, with the replies of the first version of the protocol: later additions to
 proto/tslab.proto may be missing. A verb does as much as it can, or says that the daemon is too old.
 """
 

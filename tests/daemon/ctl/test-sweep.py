@@ -1,4 +1,4 @@
-"""Every verb that the help tells of, where things are not as they should be: a full disk, a reader that goes after one
+"""Every verb that the help tells of, in trouble: a full disk, a reader that closes the pipe after one
 line, many clients, a terminal of 40 columns, a role that does not allow it.
 """
 

@@ -1,4 +1,4 @@
-"""tslabctl against a real tslabd, and against daemons that are played here where a real one would not do that.
+"""tslabctl against a real tslabd, and against daemons that the test plays where it needs what a real one does not do.
 
     test-verbs.py TSLABCTL TSLABD CTL-CLIENT SOURCE-FOLDER [unittest arguments]
 """

@@ -1,6 +1,6 @@
 <?php
-// The calls of WordPress's object cache, whose results are compared with those of WordPress's own: wordpress.php DROP-IN
-// WP-INCLUDES. Its own ends with the request; so the program is one request, and only the drop-in runs again.
+// Makes the calls of WordPress's object cache, with the drop-in or with WordPress's own cache, whose results are compared:
+// wordpress.php DROP-IN WP-INCLUDES [again]. WordPress's own cache ends with the request, so only the drop-in runs again.
 [, $dropin, $includes] = $argv;
 define('WPINC', 'wp-includes');
 define('ABSPATH', dirname($includes) . '/');

@@ -16,7 +16,10 @@ static blkcnt_t blocks(const TestArena *t) {
         return st.st_blocks;
 }
 
-/* A look at entries of names that were never used, or at states of maps that never were, would give them pages. */
+/*
+ * `look` must not touch entries of names that were never used, nor states of maps that never existed: the kernel would
+ * make pages for them.
+ */
 static void expect_no_pages(TestArena *t, void (*look)(ShmArena *arena)) {
         blkcnt_t before;
 

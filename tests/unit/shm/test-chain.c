@@ -1,4 +1,4 @@
-/* Values in chains: every number of chunks that heads name, and one that takes a block, in pools of several classes. */
+/* Values in chains, in pools of several classes: each number of chunks that a head names; one that needs a block. */
 #include <errno.h>
 #include <string.h>
 

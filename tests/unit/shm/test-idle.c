@@ -1,4 +1,4 @@
-/* Caches of threads that did nothing for some seconds are emptied, and no other thread notices. */
+/* The caches of threads that were idle for some seconds are emptied; other threads notice nothing. */
 #include "shm/arena/idle.h"
 
 #include <stdio.h>

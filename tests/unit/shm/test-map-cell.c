@@ -1,4 +1,4 @@
-/* Adds to the counter that the thread found last: it is that of the very key, map and kind. */
+/* Adds to the counter that the thread found last, which counts only if key, map and kind are those of the call. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

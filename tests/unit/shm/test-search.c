@@ -1,4 +1,4 @@
-/* A thread first takes the slabs again that it emptied. */
+/* A thread that needs a slab first takes one that it has emptied itself. */
 #include "shm/slab/search.h"
 
 #include "shm/arena/client.h"

@@ -3,7 +3,7 @@
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
-/* A word that wants the slab in FREE. */
+/* Makes the slab's word say that the slab belongs in the set FREE. */
 static void make_free(ShmArena *arena, uint32_t slab) {
         arena->lines[slab].word.high = SLAB_FREE;
 }

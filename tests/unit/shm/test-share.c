@@ -2,7 +2,7 @@
 
 #include "tests/util/test.h"
 
-/* How many a user gets, one after the other, where `n_taken` are others'. */
+/* How many of `n` entries one user gets, one by one, if other users have `n_taken` of them. */
 static uint32_t take_all(uint32_t n, uint32_t n_taken) {
         uint32_t kept = shm_share_kept(n), held = 0;
 
