@@ -369,11 +369,19 @@ static bool has_lock_file(const Listener *listener) {
                ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
-/* The lock goes last: until then no other daemon saves settings of its own. */
+/* For the daemon that has the lock: any other's file has the same name. */
+static void remove_mark(Listener *listener) {
+        if (listener->mark_fd >= 0)
+                (void) unlink(listener->mark_path);
+        listener->mark_fd = proto_close(listener->mark_fd);
+}
+
+/* The lock goes last: from then on files of these names may be another daemon's. */
 void listener_forget_pool(Listener *listener) {
         if (!has_lock_file(listener))
                 return;
         last_good_remove(listener->sessions->pool->options);
+        remove_mark(listener);
         (void) unlink(listener->lock_path);
 }
 
@@ -381,9 +389,7 @@ Listener *listener_free(Listener *listener) {
         if (!listener)
                 return NULL;
         listener_stop(listener);
-        if (listener->mark_fd >= 0)
-                (void) unlink(listener->mark_path);
-        (void) proto_close(listener->mark_fd);
+        remove_mark(listener);
         (void) proto_close(listener->lock_fd);
         free(listener->lock_path);
         free(listener->mark_path);

@@ -85,8 +85,26 @@ def loses_no_race(pool):
     assert not pool.files()
 
 
+def leaves_files_of_the_next(pool):
+    """The next one starts when the lock's file is gone, before the end of the first."""
+    trace = f'{pool.folder}/trace-unlink'
+    first = pool.start('strace', '-D', '-qq', '-o', trace, '-P', f'{pool.folder}/default.lock',
+                       '-e', 'inject=/^unlink:signal=SIGSTOP:when=1')
+    wait_for(pool.answers)
+    first.terminate()
+    wait_for(lambda: 'stopped by SIGSTOP' in open(trace, encoding='ascii').read())
+    second = pool.start()
+    wait_for(pool.answers)
+    first.send_signal(signal.SIGCONT)
+    end(first)
+    assert pool.files() == FILES
+    end(second)
+    assert not pool.files()
+
+
 with tempfile.TemporaryDirectory(prefix='tslab-test-') as directory:
     leaves_files(Pool(directory))
     if not shutil.which('strace') or subprocess.run(['strace', '-o', os.devnull, 'true'], stderr=subprocess.DEVNULL).returncode:
         sys.exit(SKIP)
     loses_no_race(Pool(directory))
+    leaves_files_of_the_next(Pool(directory))
