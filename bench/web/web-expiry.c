@@ -1,8 +1,8 @@
 /*
- * 10^6 entries, of 64 bytes in all, expire evenly within one second. Another process puts and gets 1000 keys of its own
- * all the while: its calls in a second before, while all entries are there, in that second, and in the next 750 ms, at
- * the end of which their memory is back; then, how much of all bytes is left. With a daemon the daemon gives it back,
- * in a private pool these calls do.
+ * 10^6 entries, which take 64 bytes each, expire evenly within one second. Another process puts and gets 1000 keys of
+ * its own all the while. Its calls are measured in three phases: in a second before, while all entries are there; in
+ * that second; and in the next 750 ms, after which the memory of the entries has to be back. Then the workload reports
+ * how much of it is left. With a daemon the daemon gives it back, in a private pool these calls do.
  *
  * The process begins to call long before its calls count: in its first 250 ms p99.9 is about twice as high as
  * a second later. Other guests of the machine disturb moments, so the phases are compared by the median p99.9 of their
