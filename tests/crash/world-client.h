@@ -1,5 +1,5 @@
 #pragma once
-/* Operations by which the library talks to a daemon or to the kernel, in children of a client of it. */
+/* Operations in which the library talks to a daemon or to the kernel, made by forked children of a client. */
 #include "tests/crash/crash-world.h"
 
 /* How many slabs are free when it begins. */

@@ -1,7 +1,7 @@
 """A room, which is a folder of a layer, includes only the rooms that ROOMS gives it; lint-layers is about the layers.
 
-A module in the folder of the layer itself may have a line of its own there, as main() and its like stand above the rooms,
-and leaves below them. tslabctl in daemon/ctl is a layer of its own: it speaks to the daemon by proto/ alone, and only
+A module in the folder of the layer itself may have a line of its own there: main() and similar modules include rooms,
+and leaves are included by them. tslabctl in daemon/ctl is a layer of its own: it speaks to the daemon by proto/ alone, and only
 `leaks`, which reads the arena, `advice`, which needs the sizes in its format, and `base`, which has the counters, include shm.
 """
 

@@ -1,5 +1,6 @@
-"""A library exports exactly the names in its version script (libclient/libtslab.sym without another argument), public
-headers document each name, and a test calls it, which is in tests/api/ without another argument.
+"""A library exports exactly the names in its version script; public headers document each name, and a test calls it.
+
+        symbols.py ROOT LIBRARY [SCRIPT [FOLDER OF TESTS]]      libclient/libtslab.sym and tests/api/ where not given
 
 Skipped as long as there is no version script.
 """

@@ -1,12 +1,11 @@
 #pragma once
 /*
- * Stores that wait in their processor's buffer, as x86 orders memory (x86-TSO): their
- * own actor sees them, others do not yet. A case says which words' stores may wait, and how many at a time.
- * The memory holds the stores that have gone out. Stores of one actor go out in the order in which they were
- * made, each at any time; all of them in front of a locked instruction, a fence or a plain store that may not
- * wait; and all of all actors in front of a membarrier, but for those that it leaves out: these go out as time
- * passes. Stores of a dead actor go out too: its processor
- * lives.
+ * Stores that wait in their processor's buffer, as x86 orders memory (x86-TSO): their own actor sees them, others do
+ * not yet. A case says which words' stores may wait, and how many at a time. The memory holds the stores that have gone
+ * out. Stores of one actor go out in the order in which they were made, each at any time. All of them go out before the
+ * actor makes a locked instruction, a fence, or a plain store that may not wait. Before a membarrier the stores of all
+ * actors go out, except for actors whose processor the membarrier leaves out: their stores go out as time passes.
+ * Stores of a dead actor go out too: its processor lives.
  */
 #include <stdbool.h>
 #include <stdint.h>

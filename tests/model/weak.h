@@ -15,11 +15,11 @@
  *                 knows what the ones before it knew
  *     membarrier  an sc fence in each actor, in the midst of the caller's two
  *
- * What it does not have: load buffering, which hardware may do where two relaxed accesses do not depend on each other,
- * and no code here relies on either way; orders by dependency, which all processors keep but C11 does not; more for an
- * sc access than that an sc load reads nothing older than an sc store that was made before, which is less than C11 has.
- * A load that spans locations, as one of 8 bytes over two tags, reads each by itself, but no half of what was stored at
- * once. A store of less than 4 bytes comes last.
+ * The model leaves out load buffering, which hardware may do where two relaxed accesses do not depend on each other; no
+ * code here relies on it, nor on its absence. It leaves out orders by dependency, which all processors keep but C11
+ * does not. An sc access has less than in C11: it only adds that an sc load reads nothing older than an sc store that
+ * was made before. A load that spans locations, as one of 8 bytes over two tags, reads each by itself, but no half of
+ * what was stored at once. A store of less than 4 bytes comes last.
  *
  * Locations are words of 4 or 8 bytes that two actors touch and one changes. Which these are is learned as the
  * search goes: see explore.c. All else has one value, as without this.
