@@ -10,6 +10,7 @@
 
 #include "slab-alloc/counters.h"
 #include "slab-alloc/metadata.h"
+#include "slab-alloc/stats.h"
 #include "shm/epoch/epoch.h"
 #include "shm/format/handle.h"
 

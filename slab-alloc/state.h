@@ -27,9 +27,6 @@ typedef struct AllocatorState {
         ClassCounters classes[ALLOCATOR_N_CLASSES];
 } AllocatorState;
 
-/* tls_print_stats() prints `new` from now on, in place of `old`; either may be NULL. */
-void stats_know_state(AllocatorState *old, AllocatorState *new);
-
 /* NULL: there is nothing to be had in it. */
 static inline AllocatorState *allocator_state(const SlabAllocator *alloc) {
         return alloc ? (AllocatorState *) alloc->state : NULL;

@@ -15,6 +15,7 @@
 
 #include "slab-alloc/counters.h"
 #include "slab-alloc/metadata.h"
+#include "slab-alloc/stats.h"
 #include "proto/cleanup.h"
 #include "shm/stats/stats.h"
 

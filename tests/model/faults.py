@@ -682,8 +682,8 @@ FAULTS = [
      'shm_store_rel(&arena->heads[i].word, head_make(SHM_RECORD_USED, client, tid));\n'),
     ('birth: n_records_ever raised after the head', 'record', 'shm/arena/record.c',
      '''                raise_records_ever(arena, i + 1);
-''', '', '                actor_init_view(actor, arena, i);\n', '''                raise_records_ever(arena, i + 1);
-                actor_init_view(actor, arena, i);
+''', '', '                begin_ownership(arena, i);\n', '''                raise_records_ever(arena, i + 1);
+                begin_ownership(arena, i);
 '''),
     ('birth: n_records_ever by a plain store', 'record', 'shm/arena/record.c',
      'while (old < n && !shm_cas_acqrel(ever, &old, n))\n                ;', 'if (old < n)\n                shm_store_rel(ever, n);'),
