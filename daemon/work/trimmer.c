@@ -50,7 +50,8 @@ static void tell_reclaimed(const Trimmer *trimmer, const ShmTrim *trim, const ch
         char split[64] = "";
 
         if (trim->n_split > 0)
-                (void) snprintf(split, sizeof(split), "; %u huge pages lost a part", trim->n_split);
+                (void) snprintf(split, sizeof(split), "; %u huge page%s lost a part", trim->n_split,
+                                trim->n_split == 1 ? "" : "s");
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s%s",
                    (unsigned long long) size, text, split);
         events_send(trimmer->pool, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s%s",

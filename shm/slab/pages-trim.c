@@ -60,13 +60,13 @@ static Around look_around(const ShmArena *arena, uint32_t group) {
 
 /* Drops slabs of the group, and counts the huge page as split, until all of it is gone. */
 static void drop_of_huge(ShmActor *control, ShmTrim *trim, const Around *around, uint64_t mask) {
-        uint32_t range = trim->group / HUGE_GROUPS + 1;
+        uint32_t range = trim->group / HUGE_GROUPS + 1, n = shm_pages_drop(control, trim->group, mask);
 
-        if (around->is_whole && around->n_uncommitted == 0) {
+        trim->n_dropped += n;
+        if (n > 0 && around->is_whole && around->n_uncommitted == 0) {
                 trim->n_split++;
                 trim->split = range;
         }
-        trim->n_dropped += shm_pages_drop(control, trim->group, mask);
         if (trim->split == range &&
             look_around(control->arena, trim->group).n_uncommitted == HUGE_GROUPS * 64) {
                 trim->n_split--;

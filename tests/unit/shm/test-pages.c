@@ -177,6 +177,28 @@ static void test_trim_huge(void **state) {
         }
 }
 
+/* The set of FREE slabs is a hint: no huge page is split by slabs that turn out to be in use. */
+static void test_trim_huge_in_use(void **state) {
+        ShmGeometry geometry = test_geometry();
+        ShmTrim trim;
+        TestArena t;
+
+        (void) state;
+        geometry.slabs_size = SHM_HUGE_SIZE;
+        test_arena_init(&t, &geometry);
+        t.arena.huge = true;
+        for (uint32_t i = 0; i < 512; i++)
+                (void) test_alloc(&t, SHM_SLAB_SIZE, SHM_EPOCH_CURRENT);
+        for (uint32_t i = 0; i < 512; i++)
+                shm_set_add(&t.arena, SHM_SET_FREE, i);
+        shm_pages_trim_begin(&trim, &t.arena);
+        while (!shm_pages_trim_step(&t.control, &trim, 0, UINT32_MAX))
+                ;
+        assert_int_equal(trim.n_dropped, 0);
+        assert_int_equal(trim.n_split, 0);
+        test_arena_deinit(&t);
+}
+
 /* A step drops no more than its budget is for, over stretches with nothing to drop, too. */
 static void test_trim_steps(void **state) {
         ShmGeometry geometry = test_geometry();
@@ -307,7 +329,7 @@ int main(void) {
                 WITH_ARENA(test_trim_highest),    WITH_ARENA(test_drop_locked),
                 WITH_ARENA(test_commit_beside_lies),
                 WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
-                WITH_ARENA(test_trim_huge),
+                WITH_ARENA(test_trim_huge),       WITH_ARENA(test_trim_huge_in_use),
                 WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
                 WITH_ARENA(test_allowance_found),
         };
