@@ -96,11 +96,15 @@ static int open_lock(const char *path, const char *pool, int *ret_fd) {
         return 0;
 }
 
-/* A file that another daemon removed as it ended locks out nobody: a third daemon may have locked a new one. */
-static bool is_removed(int fd) {
-        struct stat st;
+/*
+ * Another daemon removes the file of its lock as it ends. The lock of a file that does not have the name any more keeps
+ * out nobody.
+ */
+static bool has_lock_file(const Listener *listener) {
+        struct stat ours, named;
 
-        return fstat(fd, &st) == 0 && st.st_nlink == 0;
+        return fstat(listener->lock_fd, &ours) == 0 && lstat(listener->lock_path, &named) == 0 &&
+               ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
 static int lock_pool(Listener *listener, const char *dir, const char *pool) {
@@ -117,7 +121,7 @@ static int lock_pool(Listener *listener, const char *dir, const char *pool) {
                 r = open_lock(listener->lock_path, pool, &listener->lock_fd);
                 if (r < 0)
                         return r;
-        } while (is_removed(listener->lock_fd));
+        } while (!has_lock_file(listener));
         r = proto_lock_read(listener->lock_fd, pid, listener->left);
         if (r < 0) { /* it may name an arena that clients still use */
                 log_error(LOG_ERR, r, "could not read %s", listener->lock_path);
@@ -359,14 +363,6 @@ void listener_stop(Listener *listener) {
                 (void) unlink(listener->path);
         listener->fd = proto_close(listener->fd);
         listener->paused = false;
-}
-
-/* If somebody removed our lock, the files may be another daemon's. */
-static bool has_lock_file(const Listener *listener) {
-        struct stat ours, named;
-
-        return fstat(listener->lock_fd, &ours) == 0 && lstat(listener->lock_path, &named) == 0 &&
-               ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
 /* For the daemon that has the lock: any other's file has the same name. */

@@ -72,6 +72,7 @@ def loses_no_race(pool):
     trace = f'{pool.folder}/trace'
     second = pool.start('strace', '-D', '-qq', '-o', trace, '-P', f'{pool.folder}/default.lock',
                         '-e', 'inject=openat:signal=SIGSTOP:when=1')
+    os.link(f'{pool.folder}/default.lock', f'{pool.folder}/copy')
     wait_for(lambda: os.path.exists(trace) and 'stopped by SIGSTOP' in open(trace, encoding='ascii').read())
     end(first)
     assert not pool.files()
