@@ -141,8 +141,8 @@ pid_t lost_client_find(const char *pool, const char *arena_id) {
         return find_process(false, is_client, &search);
 }
 
-/* In a file of /proc/PID, the line that begins with `begin` and ends with `end`. */
-static bool has_line(pid_t pid, const char *name, const char *begin, const char *end) {
+/* In a file of /proc/PID, a line that begins with `begin`, ends with `end`, and is `without` a text. */
+static bool has_line(pid_t pid, const char *name, const char *begin, const char *without, const char *end) {
         char path[32], line[512];
         bool found = false;
         FILE *file;
@@ -153,7 +153,7 @@ static bool has_line(pid_t pid, const char *name, const char *begin, const char 
                 size_t n = strcspn(line, "\n"), n_end = strlen(end);
 
                 found = n >= n_end && !strncmp(line + n - n_end, end, n_end) &&
-                        !strncmp(line, begin, strlen(begin));
+                        !strncmp(line, begin, strlen(begin)) && !strstr(line, without);
         }
         if (file)
                 (void) fclose(file);
@@ -162,13 +162,14 @@ static bool has_line(pid_t pid, const char *name, const char *begin, const char 
 
 /*
  * The names that systemd gives to control groups of units cannot be taken by others. But a systemd in a container has
- * units of these names, too: its processes have a second number, in their pid namespace.
+ * units of these names, too: its processes have a second number, in their pid namespace. So may a user's systemd, all
+ * of whose control groups are below its own.
  */
 static bool is_of_unit(pid_t pid, void *unit) {
         char number[32];
 
         (void) snprintf(number, sizeof(number), "NSpid:\t%d\n", (int) pid);
-        return has_line(pid, "cgroup", "", unit) && has_line(pid, "status", number, "");
+        return has_line(pid, "cgroup", "", "/user@", unit) && has_line(pid, "status", number, "/", "");
 }
 
 pid_t lost_daemon_find(const char *pool) {
