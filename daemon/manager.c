@@ -463,6 +463,7 @@ int manager_new(Manager **ret_manager, Options *options) {
 /* Programs that have the memory, and systemd, keep it for the next daemon. */
 static void forget_pool(Manager *manager) {
         listener_stop(manager->listener);
+        keep_deinit(&manager->keep); /* while the lock keeps a successor from the file of maps */
         if (!has_users(manager) && !notify_has_manager())
                 listener_forget_pool(manager->listener);
 }
