@@ -420,6 +420,8 @@ class AsyncNearCache(NearCache):
             return self._first
         here = self._by_loop.get(loop)
         if here is None:
+            for ended in [other for other in self._by_loop if other.is_closed()]:
+                del self._by_loop[ended]        # its client holds it
             engine = _engine.client_of(url, self._package)
             here = self._by_loop[loop] = {'engine': engine, 'patience': _engine.Patience(engine)}
         return here
