@@ -36,6 +36,8 @@ static bool in_share(const struct tslab *pool, uint32_t n) {
 }
 
 static void begin_state(struct tslab *pool, ThreadState *state, uint32_t record) {
+        /* First: the thread that had the record writes to the state until it gives up the lock that this takes. */
+        uint64_t token = registry_token();
         ShmActor *actor = &state->actor;
 
         memset(state, 0, sizeof(*state));
@@ -45,7 +47,7 @@ static void begin_state(struct tslab *pool, ThreadState *state, uint32_t record)
         actor->keeps_path = true;
         /* ORDER: rel; the maintainer asks whether this thread fences after it found the record. */
         shm_store_rel(&actor->record->flags, actor->fences ? SHM_RECORD_FENCES : 0);
-        state->token = registry_token();
+        state->token = token;
 }
 
 int pool_take_record(struct tslab *pool, uint32_t tid, ThreadState **ret) {
