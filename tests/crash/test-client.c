@@ -475,6 +475,11 @@ static void make_reserve(void) {
         WAIT_FOR(header->n_free.value == count_free() && count_free() > header->reserve_low.value);
 }
 
+static bool has_reserve(void) {
+        return run.client->reserve == CLIENT_RESERVE_ANY ||
+               count_free() > run.self.arena.header->reserve_low.value;
+}
+
 /* All slabs but the reserve, and of the last one all slots: partial slabs are used first. The daemon is held. */
 static void take_slabs(void) {
         const ShmHeader *header = run.self.arena.header;
@@ -506,6 +511,11 @@ static void begin_child(void) {
         trace_start(&run.trace, &run.world, &run.client->operation);
         let_daemon_see();
         daemon_hold(&run.daemon);
+        while (!has_reserve()) { /* the daemon raised its mark, or gave slabs back, in between */
+                daemon_release(&run.daemon);
+                make_reserve();
+                daemon_hold(&run.daemon);
+        }
         take_slabs();
 }
 
