@@ -475,15 +475,18 @@ static void make_reserve(void) {
         WAIT_FOR(header->n_free.value == count_free() && count_free() > header->reserve_low.value);
 }
 
+static uint64_t low_mark(void) {
+        return run.client->reserve == CLIENT_RESERVE_LOW ? run.self.arena.header->reserve_low.value : 0;
+}
+
 static bool has_reserve(void) {
-        return run.client->reserve == CLIENT_RESERVE_ANY ||
-               count_free() > run.self.arena.header->reserve_low.value;
+        return run.client->reserve == CLIENT_RESERVE_ANY || count_free() > low_mark();
 }
 
 /* All slabs but the reserve, and of the last one all slots: partial slabs are used first. The daemon is held. */
 static void take_slabs(void) {
         const ShmHeader *header = run.self.arena.header;
-        uint64_t low = run.client->reserve == CLIENT_RESERVE_LOW ? header->reserve_low.value : 0;
+        uint64_t low = low_mark();
 
         if (run.client->reserve == CLIENT_RESERVE_ANY)
                 return;
