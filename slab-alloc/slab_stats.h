@@ -148,8 +148,8 @@ typedef struct SlabEpochStats {
 void slab_stats_global(SlabAllocator *alloc, SlabGlobalStats *out);
 
 /*
- * Prints on stdout what the threads' caches did, in allocators of this process that are not ended: the first 16 of
- * them. The counts are of all processes that share one. No other thread may be ending an allocator.
+ * Prints on stdout the counts of the threads' caches, by allocator. An allocator that was made while 16 others were
+ * there is not printed. The counts are of all processes that share one. No other thread may be ending an allocator.
  */
 void tls_print_stats(void);
 

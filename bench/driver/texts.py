@@ -67,8 +67,8 @@ KEYS = '''
 By the number of keys: an insert in an empty store, with the page faults of its memory; a get and a put that replaces, of
 random keys. Keys of 8 bytes, values of 32. `memory` is the floor: an open-addressed table of indexes into an array in a
 memfd, two cache misses a get, where no other process may write. A loop of the floor's gets waits for the memory of
-several keys at one time, since a processor begins the next before the last one ended; `get_latency` is a get whose key is
-known only when the last one's value is. LMDB on a file in memory, without syncs: a thousand puts
+several keys at one time, since a processor begins the next before the last one ended; `get_latency` is a get with a key
+that is known only when the last one's value is. LMDB on a file in memory, without syncs: a thousand puts
 are a transaction, and each get is one. `tslab-huge` is a pool that `tslab_reap()` put together in huge pages, before the
 gets.
 '''

@@ -9,8 +9,8 @@
  * gets misses the cache twice.
  *
  * A processor begins the next get of a loop before the last one ended, if both fit its window of some hundred
- * instructions: so a loop of the floor's gets waits for several keys' memory at one time. `get_latency` is a get whose
- * key is known only when the last one's value is, and `get_16` one of 16 in a call.
+ * instructions: so a loop of the floor's gets waits for several keys' memory at one time. `get_latency` is a get
+ * with a key that is known only when the last one's value is, and `get_16` one of 16 in a call.
  */
 #include <stdio.h>
 #include <stdlib.h>

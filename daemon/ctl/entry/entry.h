@@ -54,8 +54,7 @@ CtlExit entry_delete(Entries *entries, const EntryKey *key, const char *text);
 CtlExit entries_delete_all(Entries *entries, uint64_t *ret_n);
 /*
  * 1: the next one; 0: there is none. After a complaint: -EUCLEAN, of the next one alone: its key is there, its value is
- * damaged; others, of the map. The caller frees *ret_key, which these two set. It sets
- * ret_info->size.
+ * damaged; others, of the map. The caller frees *ret_key, which these two set, and sets ret_info->size before.
  */
 int entry_next(Entries *entries, struct tslab_map_cursor *cursor, char **ret_key,
                struct tslab_map_info *ret_info);
