@@ -420,8 +420,9 @@ class AsyncNearCache(NearCache):
             return self._first
         here = self._by_loop.get(loop)
         if here is None:
-            for ended in [other for other in self._by_loop if other.is_closed()]:
-                del self._by_loop[ended]        # its client holds it
+            for other in [ref() for ref in self._by_loop.keyrefs()]:     # a copy: other threads add theirs
+                if other is not None and other.is_closed():
+                    self._by_loop.pop(other, None)      # its client holds it
             engine = _engine.client_of(url, self._package)
             here = self._by_loop[loop] = {'engine': engine, 'patience': _engine.Patience(engine)}
         return here
