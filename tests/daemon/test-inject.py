@@ -393,6 +393,7 @@ def leave_behind(pool):
     other.process.kill()
     pool.daemon.wait('a killed daemon')
     other.wait('a killed client')
+    pool.pump()         # its first check of the store sends the memory once more, after READY=1
     return client, other
 
 
