@@ -105,37 +105,51 @@ _public_ ssize_t tslab_map_get(struct tslab_map *map, const void *key, size_t ke
         return n;
 }
 
-/* `ret` has its size already, or is NULL. */
-static void tell_entry(const struct tslab_map *map, const ShmMapView *view, uint32_t flags,
-                       struct tslab_map_info *ret) {
-        struct tslab_map_info info = {
-                .epoch = view->head.epoch,
-                .flags = flags | (view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0) |
-                         (view->head.flags & SHM_LEAF_BUCKET ? TSLAB_MAP_BUCKET : 0) |
-                         (shm_map_view_has_tags(view) ? TSLAB_MAP_TAGGED : 0) |
-                         (view->is_over ? TSLAB_MAP_STALE : 0),
-                .version = view->is_over ? 0 : view->handle,
-                .accept = accepted_flags(ret),
-                .ttl_left_ms = UINT64_MAX,
-                .value_size = view->head.value_size,
-                .key_size = view->head.key_size,
-                .place = view->handle,
-        };
-        uint64_t now_ms;
+/* All fields but size and accept, which are the caller's. */
+static inline void describe_entry(const struct tslab_map *map, const ShmMapView *view, uint32_t flags,
+                                  struct tslab_map_info *ret) {
+        uint64_t now_ms, ttl_left_ms = UINT64_MAX;
 
-        if (!ret)
-                return;
-        if (view->is_over) {
-                info.ttl_left_ms = 0;
+        if (__builtin_expect(view->is_over, 0)) {
+                ttl_left_ms = 0;
         } else if (view->expires != 0 && view->expires != SHM_MAP_FOREVER) {
                 now_ms = shm_map_now_ms(&map->trie);
-                info.ttl_left_ms = view->expires > now_ms ? view->expires - now_ms : 0;
+                ttl_left_ms = view->expires > now_ms ? view->expires - now_ms : 0;
         }
-        info.size = ret->size;
-        if (__builtin_expect(info.size >= sizeof(info), 1))
-                *ret = info;
+        ret->epoch = view->head.epoch;
+        ret->flags = flags | (view->head.flags & SHM_LEAF_CELL ? TSLAB_MAP_COUNTER : 0) |
+                     (view->head.flags & SHM_LEAF_BUCKET ? TSLAB_MAP_BUCKET : 0) |
+                     (shm_map_view_has_tags(view) ? TSLAB_MAP_TAGGED : 0) |
+                     (view->is_over ? TSLAB_MAP_STALE : 0);
+        ret->version = view->is_over ? 0 : view->handle;
+        ret->ttl_left_ms = ttl_left_ms;
+        ret->value_size = view->head.value_size;
+        ret->key_size = view->head.key_size;
+        ret->place = view->handle;
+}
+
+/* For a caller of an earlier version. */
+__attribute__((noinline)) static void tell_entry_sized(const struct tslab_map *map, const ShmMapView *view,
+                                                       uint32_t flags, struct tslab_map_info *ret) {
+        struct tslab_map_info info = { .size = ret->size, .accept = accepted_flags(ret) };
+
+        describe_entry(map, view, flags, &info);
+        memcpy(ret, &info, info.size);
+}
+
+/*
+ * `ret` has its size already, or is NULL. The fields are written in place: a struct that is copied at once after its
+ * fields were written is loaded in wider pieces than it was stored, for which a processor waits until the stores have
+ * left it.
+ */
+static inline void tell_entry(const struct tslab_map *map, const ShmMapView *view, uint32_t flags,
+                              struct tslab_map_info *ret) {
+        if (__builtin_expect(!ret, 0))
+                return;
+        if (__builtin_expect(ret->size >= sizeof(*ret), 1))
+                describe_entry(map, view, flags, ret);
         else
-                memcpy(ret, &info, info.size);
+                tell_entry_sized(map, view, flags, ret);
 }
 
 static bool is_info(const struct tslab_map_info *info) {
@@ -279,19 +293,19 @@ int map_put(struct tslab_map *map, const void *key, size_t key_size, ShmMapPut *
 }
 
 int map_put_init(ShmMapPut *ret, const struct tslab_map_put_options *options) {
-        struct tslab_map_put_options o = { .epoch = TSLAB_EPOCH_CURRENT };
+        struct tslab_map_put_options room = { .epoch = TSLAB_EPOCH_CURRENT };
+        const struct tslab_map_put_options *o = map_options_use(&room, sizeof(room), options);
 
-        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_REPLACE ||
-            o.n_tags > TSLAB_MAP_TAGS_MAX || (o.n_tags != 0 && !o.tags) || o.reserved != 0 ||
-            !shm_map_ttl_is_sound(o.ttl_ms))
+        if (!o || o->mode > TSLAB_MAP_REPLACE || o->n_tags > TSLAB_MAP_TAGS_MAX ||
+            (o->n_tags != 0 && !o->tags) || o->reserved != 0 || !shm_map_ttl_is_sound(o->ttl_ms))
                 return -EINVAL;
         *ret = (ShmMapPut){
-                .mode = (ShmMapMode) o.mode,
-                .expected = o.version,
-                .epoch = o.epoch,
-                .ttl_ms = o.ttl_ms,
-                .tags = o.tags,
-                .n_tags = o.n_tags,
+                .mode = (ShmMapMode) o->mode,
+                .expected = o->version,
+                .epoch = o->epoch,
+                .ttl_ms = o->ttl_ms,
+                .tags = o->tags,
+                .n_tags = o->n_tags,
         };
         return 0;
 }
@@ -519,16 +533,17 @@ _public_ int tslab_map_add_with(struct tslab_map *map, const void *key, size_t k
                 [TSLAB_MAP_ADD_WRAP] = SHM_MAP_ADD_WRAP,
                 [TSLAB_MAP_ADD_SET] = SHM_MAP_ADD_SET,
         };
-        struct tslab_map_add_options o = {};
+        struct tslab_map_add_options room = {};
+        const struct tslab_map_add_options *o = map_options_use(&room, sizeof(room), options);
 
-        if (map_options_load(&o, sizeof(o), options) < 0 || o.mode > TSLAB_MAP_ADD_SET || o.reserved != 0)
+        if (!o || o->mode > TSLAB_MAP_ADD_SET || o->reserved != 0)
                 return -EINVAL;
         return add_to_counter(map, key, key_size,
                               &(ShmMapAdd){
                                       .delta = value,
-                                      .initial = o.initial,
-                                      .mode = modes[o.mode],
-                                      .ttl_ms = o.ttl_ms,
+                                      .initial = o->initial,
+                                      .mode = modes[o->mode],
+                                      .ttl_ms = o->ttl_ms,
                                       .epoch = SHM_EPOCH_CURRENT,
                               },
                               ret_value);

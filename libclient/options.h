@@ -29,6 +29,22 @@ static inline int map_options_load(void *ret, size_t size, const void *options) 
         return 0;
 }
 
+/*
+ * As map_options_load(), for calls that take nanoseconds: options of this version are used where they are. A copy would
+ * load in wider pieces than the caller stored just before, for which a processor waits until the stores have left it.
+ * `room` has the values of options that were not given. NULL: -EINVAL.
+ */
+static inline const void *map_options_use(void *room, size_t size, const void *options) {
+        size_t given;
+
+        if (!options)
+                return room;
+        memcpy(&given, options, sizeof(given));
+        if (__builtin_expect(given == size, 1))
+                return options;
+        return options_load_sized(room, size, options) < 0 ? NULL : room;
+}
+
 /* -EINVAL: it sets a field that this version does not know. `given` may be NULL. */
 int options_load(const struct tslab_options *given, struct tslab_options *ret);
 
