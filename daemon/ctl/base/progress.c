@@ -75,13 +75,25 @@ void progress_format(char *ret, size_t size, const Tslab__Progress *progress) {
         (void) snprintf(ret, size, "%.100s %u%%", text, (unsigned) (part * 100));
 }
 
-int progress_on_reply(void *userdata, const ProtoReply *reply) {
+static void show_progress(const Tslab__Progress *progress) {
         char line[128];
 
-        if (reply->progress) {
-                progress_format(line, sizeof(line), reply->progress);
-                show_line(line);
-        }
+        progress_format(line, sizeof(line), progress);
+        show_line(line);
+}
+
+void progress_show(const char *text, uint64_t done, uint64_t total) {
+        Tslab__Progress progress = TSLAB__PROGRESS__INIT;
+
+        progress.text = (char *) text;
+        progress.done = done;
+        progress.total = total;
+        show_progress(&progress);
+}
+
+int progress_on_reply(void *userdata, const ProtoReply *reply) {
+        if (reply->progress)
+                show_progress(reply->progress);
         return 0;
 }
 

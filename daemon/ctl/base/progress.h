@@ -15,6 +15,8 @@
 void progress_begin(const char *text, const char *when_interrupted);
 /* A ProtoCallMore that shows the progress the daemon reports. */
 int progress_on_reply(void *userdata, const ProtoReply *reply);
+/* Shows how much of the work is done; `total` 0: not known. */
+void progress_show(const char *text, uint64_t done, uint64_t total);
 void progress_clear(void);
 void progress_end(void);
 

@@ -9,6 +9,7 @@
 #include "daemon/ctl/base/format.h"
 #include "daemon/ctl/base/options.h"
 #include "daemon/ctl/base/progress.h"
+#include "daemon/ctl/entry/dump-load.h"
 #include "daemon/ctl/entry/dump-map.h"
 #include "daemon/ctl/output/json.h"
 #include "daemon/ctl/output/output.h"
@@ -22,28 +23,27 @@ typedef struct Count {
         const char *one, *many, *what;
 } Count;
 
-static void show_json(const DumpCounts *counts, const Count *more, size_t n_more) {
+static void show_json(uint64_t maps, uint64_t entries, const Count *more, size_t n_more) {
         json_object *o = json_new_object();
 
-        json_add_u64(o, "maps", counts->maps);
-        json_add_u64(o, "entries", counts->entries);
+        json_add_u64(o, "maps", maps);
+        json_add_u64(o, "entries", entries);
         for (size_t i = 0; i < n_more; i++)
                 json_add_u64(o, more[i].name, more[i].n);
         output_json(o);
 }
 
 /* `what` is done with entries; `size`: of a file that was written, or "". */
-static void show_counts(const char *what, const char *size, const DumpCounts *counts, const Count *more,
-                        size_t n_more) {
+static void show_counts(const char *what, const char *size, uint64_t maps, uint64_t entries,
+                        const Count *more, size_t n_more) {
         FILE *out = output_stream();
 
         if (arg_json) {
-                show_json(counts, more, n_more);
+                show_json(maps, entries, more, n_more);
                 return;
         }
-        (void) fprintf(out, "%s %s of %s%s", what,
-                       format_count(FORMAT_BUFFER, counts->entries, "entry", "entries"),
-                       format_count(FORMAT_BUFFER, counts->maps, "map", "maps"), size);
+        (void) fprintf(out, "%s %s of %s%s", what, format_count(FORMAT_BUFFER, entries, "entry", "entries"),
+                       format_count(FORMAT_BUFFER, maps, "map", "maps"), size);
         for (size_t i = 0; i < n_more; i++)
                 if (more[i].n && more[i].what)
                         (void) fprintf(out, "; %s %s",
@@ -59,7 +59,8 @@ static const Tslab__MapInfo *find_map(const Tslab__StatsReply *stats, const char
         return NULL;
 }
 
-static CtlExit dump_one(DumpFile *file, Entries *entries, const Tslab__MapInfo *info, DumpCounts *counts) {
+static CtlExit dump_one(DumpWriter *writer, Entries *entries, const Tslab__MapInfo *info,
+                        DumpCounts *counts) {
         const struct tslab_map_options existing = { .size = sizeof(existing), .flags = TSLAB_MAP_EXISTING };
         const DumpMap options = { .limit_bytes = info->limit_bytes,
                                   .ttl_ms = info->ttl_msec,
@@ -68,29 +69,29 @@ static CtlExit dump_one(DumpFile *file, Entries *entries, const Tslab__MapInfo *
                                   .evict = info->evict };
         CtlExit r = entries_open_map(entries, info->map, &existing);
 
-        r = r ?: dump_map(file, entries, &options, counts);
+        r = r ?: dump_map(writer, entries, &options, counts);
         entries_close_map(entries);
         return r;
 }
 
-static void show_dump(const DumpFile *file, const DumpCounts *counts) {
+static void show_dump(const DumpWriter *writer, const DumpCounts *counts) {
         const Count more[] = {
-                { "bytes", file->n_bytes, "", "", NULL },
+                { "bytes", writer->n_bytes, "", "", NULL },
                 { "buckets_left_out", counts->buckets, "bucket", "buckets", "of rate limits left out" },
                 { "tagged_left_out", counts->tagged, "entry", "entries", "with tags left out" },
                 { "damaged", counts->damaged, "damaged entry", "damaged entries", "left out" },
         };
         char size[40];
 
-        (void) snprintf(size, sizeof(size), ", %s", format_bytes(FORMAT_BUFFER, file->n_bytes));
-        show_counts("Wrote", size, counts, more, sizeof(more) / sizeof(more[0]));
+        (void) snprintf(size, sizeof(size), ", %s", format_bytes(FORMAT_BUFFER, writer->n_bytes));
+        show_counts("Wrote", size, counts->maps, counts->entries, more, sizeof(more) / sizeof(more[0]));
 }
 
 CtlExit verb_dump(char **args, size_t n_args) {
         _cleanup_(connection_deinit) Connection connection = CONNECTION_INIT;
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
         _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
-        _cleanup_(dump_deinit) DumpFile file = DUMP_FILE_INIT;
+        _cleanup_(dump_writer_deinit) DumpWriter writer = DUMP_WRITER_INIT;
         const Tslab__StatsReply *stats;
         DumpCounts counts = {};
         CtlExit r;
@@ -103,58 +104,40 @@ CtlExit verb_dump(char **args, size_t n_args) {
                 if (!find_map(stats, args[i]))
                         return complain("there is no map '%s' in this pool", args[i]);
         r = entries_open_pool(&entries, false);
-        r = r ?: dump_create(&file, args[0]);
+        if (r)
+                return r;
+        progress_begin("writing", "no file was written");
+        r = dump_create(&writer, args[0]);
         for (size_t i = 0; r == CTL_DONE && i < (n_args > 1 ? n_args - 1 : stats->n_maps); i++)
-                r = dump_one(&file, &entries, n_args > 1 ? find_map(stats, args[i + 1]) : stats->maps[i],
+                r = dump_one(&writer, &entries, n_args > 1 ? find_map(stats, args[i + 1]) : stats->maps[i],
                              &counts);
-        r = r ?: dump_finish(&file);
+        r = r ?: dump_finish(&writer);
+        progress_end();
         if (r == CTL_DONE)
-                show_dump(&file, &counts);
+                show_dump(&writer, &counts);
         return r ?: counts.damaged ? CTL_FAILED : CTL_DONE;
 }
 
-static void show_load(const DumpCounts *counts) {
+static void show_load(const LoadCounts *counts) {
         const Count more[] = {
                 { "present", counts->present, "key", "keys", "had a value, which stays" },
                 { "expired", counts->expired, "entry", "entries", "expired since the dump" },
                 { "refused", counts->refused, "", "", NULL }, /* verb_load() complains of them */
         };
 
-        show_counts("Loaded", "", counts, more, sizeof(more) / sizeof(more[0]));
-}
-
-static CtlExit check_names(DumpFile *file, char **names, size_t n_names) {
-        const void *key, *value;
-        DumpRecord record;
-        _cleanup_(proto_freep) bool *found = calloc(n_names + 1, sizeof(*found));
-        CtlExit r;
-
-        if (!found)
-                return complain("%s", strerror(ENOMEM));
-        while ((r = dump_next(file, &record, &key, &value)) == CTL_DONE && value)
-                for (size_t i = 0; record.kind == DUMP_MAP && i < n_names; i++)
-                        if (strlen(names[i]) == record.key_size && !memcmp(names[i], key, record.key_size))
-                                found[i] = true;
-        for (size_t i = 0; r == CTL_DONE && i < n_names; i++)
-                if (!found[i])
-                        r = complain("there is no map '%s' in '%s'; nothing was loaded", names[i],
-                                     file->path);
-        dump_rewind(file);
-        return r;
+        show_counts("Loaded", "", counts->maps, counts->entries, more, sizeof(more) / sizeof(more[0]));
 }
 
 CtlExit verb_load(char **args, size_t n_args) {
         _cleanup_(entries_deinit) Entries entries = ENTRIES_INIT;
-        _cleanup_(dump_deinit) DumpFile file = DUMP_FILE_INIT;
-        DumpCounts counts = {};
+        _cleanup_(load_deinit) Load load = LOAD_INIT;
+        LoadCounts counts = {};
         CtlExit r;
 
-        r = dump_open(&file, args[0]);
-        r = r ?: dump_check(&file);
-        if (n_args > 1)
-                r = r ?: check_names(&file, args + 1, n_args - 1);
+        r = load_open(&load, args[0], args + 1, n_args - 1);
+        r = r ?: load_check(&load);
         r = r ?: entries_open_pool(&entries, true);
-        r = r ?: dump_load(&file, &entries, args + 1, n_args - 1, &counts);
+        r = r ?: load_run(&load, &entries, &counts);
         if (r)
                 return r;
         show_load(&counts);
