@@ -5,7 +5,9 @@ const { getSystemErrorName } = require('node:util');
 
 const REMEDIES = {
   ENOSPC: 'the map is full: raise its limit, or let it evict',
-  ENOMEM: 'the pool is full: "tslabctl status" tells by what',
+  ENOMEM: 'no memory is left, in the pool (see "tslabctl status") or in the system',
+  EMFILE: 'this process has no descriptor left: ulimit -n',
+  ENFILE: 'the system has no descriptor left',
   E2BIG: 'the key or the value is too large',
   EMSGSIZE: 'the buffer is smaller than the value',
   ESHUTDOWN: 'the current epoch is closed to new entries',

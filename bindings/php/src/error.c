@@ -25,7 +25,9 @@ static const char *explain(int error) {
         case ENOSPC:
                 return "the map is full: raise its limit, or let it evict";
         case ENOMEM:
-                return "the pool is full: \"tslabctl status\" tells by what";
+                return "no memory is left, in the pool (see \"tslabctl status\") or in the system";
+        case EMFILE:
+                return "this process has no descriptor left: ulimit -n";
         case E2BIG:
                 return "the key or the value is too large";
         case ESHUTDOWN:

@@ -77,7 +77,7 @@ def is_damaged(error: Error) -> bool:
 
 _KINDS: Dict[int, Tuple[Type[Error], str]] = {
     errno.ESTALE: (StaleError, 'the handle or the era of the epoch is over'),
-    errno.ENOMEM: (FullError, 'no memory is left for it'),
+    errno.ENOMEM: (FullError, 'no memory is left for it, in the pool (see "tslabctl status") or in the system'),
     errno.ENOSPC: (FullError, 'the map is at its limit, or all 255 names of maps and roots are in use: remove maps'),
     errno.ESHUTDOWN: (EpochClosedError, 'the epoch is closed'),
     errno.E2BIG: (TooLargeError, 'larger than the pool, or the map, takes'),
