@@ -1,5 +1,6 @@
 """PHP with the extension, and a pool for it."""
 
+import glob
 import os
 import subprocess
 import sys
@@ -44,3 +45,28 @@ def run_tests(path):
         found = [os.path.join(place, 'build', path) for place in (folder, os.path.dirname(os.path.dirname(folder)))]
         return next(filter(os.path.exists, found), found[0])
     raise AssertionError('no php-config')
+
+
+def fetch_sources(work, package):
+    """Unpacks Debian's sources of a package. Returns their folder, or None where no server has them."""
+    # From where this machine has its packages; of one version in several places, that of the first.
+    places = subprocess.run(['apt-get', 'indextargets', '--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)',
+                             'Created-By: Packages'], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    places = sorted(set(places), reverse=True)
+    # All of them; a server may lack the newest version, so then each alone.
+    for n, some in enumerate([places, *([place] for place in places)]):
+        lists = f'{work}/{package}-apt{n}'
+        os.makedirs(f'{lists}/partial')
+        with open(f'{lists}.list', 'w') as sources:
+            sources.writelines(f'deb-src {place}\n' for place in some)
+        options = [f'-oDir::Etc::sourcelist={lists}.list', '-oDir::Etc::sourceparts=-', f'-oDir::State::lists={lists}',
+                   '-oAPT::Sandbox::User=root']
+        if all(subprocess.run(['apt-get', *options, *command], cwd=lists, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode == 0
+               for command in (['update'], ['source', '--download-only', package])):
+            folder = f'{work}/{package}'
+            os.mkdir(folder)
+            [archive] = [name for name in glob.glob(f'{lists}/{package}_*.orig.tar.*') if not name.endswith('.asc')]
+            subprocess.run(['tar', '-xf', archive, '-C', folder, '--strip-components=1'], check=True)
+            return folder
+    return None

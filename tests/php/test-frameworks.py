@@ -1,8 +1,9 @@
 """The Composer packages, installed without a network, in the frameworks that they are for: with the integration tests of
 the PSRs, Symfony's cache, Laravel's managers, and WordPress's calls beside its own object cache.
 
-TSLAB_TEST_FULL: also by the tests that Symfony has for its adapters, from Debian's sources: those of ApcuAdapter by our
-functions of APCu, and those of all adapters by ours. They sleep for three minutes."""
+TSLAB_TEST_FULL: also by the tests that the frameworks have for their own adapters, from Debian's sources. Of Symfony those of
+ApcuAdapter by our functions of APCu, and those of all adapters by ours, which sleep for three minutes; of Laravel those of
+its stores of arrays, tagged caches and sessions. WordPress's tests are not in its releases, and so not in Debian's sources."""
 
 import glob
 import json
@@ -15,7 +16,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from daemon import SECONDS
-from php import EXTENSION, PHP, pool, settings
+from php import PHP, fetch_sources, pool, settings
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'frameworks')
 PACKAGES = os.path.abspath(sys.argv[4])
@@ -23,7 +24,7 @@ PACKAGES = os.path.abspath(sys.argv[4])
 PROVIDED = {'psr/cache': '3.0', 'psr/simple-cache': '3.0', 'symfony/cache': '5.4', 'illuminate/cache': '8.83',
             'illuminate/session': '8.83', 'illuminate/support': '8.83'}
 SUITES = {'PsrTest': 'Cache/IntegrationTests', 'SymfonyTest': 'Symfony/Component/Cache',
-          'LaravelTest': 'Illuminate/Session', 'ApcuTest': 'Symfony/Component/Cache'}
+          'LaravelTest': 'Illuminate/Container', 'ApcuTest': 'Symfony/Component/Cache'}
 WORDPRESS = '/usr/share/wordpress/wp-includes'
 
 composer, phpunit = shutil.which('composer'), shutil.which('phpunit')
@@ -75,27 +76,6 @@ def phpunit_suite(daemon, vendor, name):
     print(name, text.splitlines()[-1])
 
 
-def fetch_sources(work, package):
-    """Unpacks Debian's sources of an installed package. Returns their folder, or None where no server has them."""
-    lists = f'{work}/apt'
-    os.makedirs(f'{lists}/partial')
-    # From where this machine has its packages; of one version in several places, that of the first.
-    places = subprocess.run(['apt-get', 'indextargets', '--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)',
-                             'Created-By: Packages'], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-    with open(f'{work}/sources.list', 'w') as sources:
-        sources.writelines(f'deb-src {place}\n' for place in sorted(set(places), reverse=True))
-    options = [f'-oDir::Etc::sourcelist={work}/sources.list', '-oDir::Etc::sourceparts=-', f'-oDir::State::lists={lists}',
-               '-oAPT::Sandbox::User=root']
-    for command in ['update'], ['source', '--download-only', package]:
-        if subprocess.run(['apt-get', *options, *command], cwd=lists, stdout=subprocess.DEVNULL).returncode != 0:
-            return None
-    folder = f'{work}/{package}'
-    os.mkdir(folder)
-    [archive] = glob.glob(f'{lists}/{package}_*.orig.tar.*')
-    subprocess.run(['tar', '-xf', archive, '-C', folder, '--strip-components=1'], check=True)
-    return folder
-
-
 def symfony_own(daemon, vendor, folder):
     tests = f'{folder}/src/Symfony/Component/Cache/Tests'
     ini = {'tslab.apcu_compat': 1, 'apc.enabled': 1, 'apc.enable_cli': 1}
@@ -104,6 +84,26 @@ def symfony_own(daemon, vendor, folder):
                    environment={'VENDOR': vendor, 'SYMFONY': tests}, **ini)
         assert re.search(r'^OK', text, re.M), text
         print('Symfony\'s own tests:', text.splitlines()[-1] or text.splitlines()[-2])
+
+
+# They set Carbon's clock in place of waiting; expect the very object back, put() from inside of forever(), or Laravel's own
+# results of gc(); or are of Redis.
+LARAVEL_LEFT_OUT = ('testItemsCanExpire|testExpiredKeysAreIncrementedLikeNonExistingKeys|testCanAcquireLockAgainAfterExpiry|'
+                    'testValuesAreStoredByReferenceIfSerializationIsDisabled|testStoreItemForeverProperlyStoresInArray|'
+                    'test_it_reads_data_from_an_expired_session|test_it_cleans_up_old_sessions|testRedis.*')
+LARAVEL_TESTS = {'Cache/CacheArrayStoreTest': 16, 'Cache/CacheTaggedCacheTest': 13, 'Session/ArraySessionHandlerTest': 8}
+
+
+def laravel_own(daemon, vendor, folder):
+    """With our drivers in place of Laravel's own of arrays."""
+    for name, n in LARAVEL_TESTS.items():
+        text = php(daemon, phpunit, '--bootstrap', f'{HERE}/laravel-own.php', '--do-not-cache-result', '--filter',
+                   f'/::(?!({LARAVEL_LEFT_OUT})$)/', f'{folder}/tests/{name}.php',
+                   environment={'VENDOR': vendor})
+        # It warns of assertions that a later phpunit will not have.
+        found = re.search(r'^OK \((\d+) tests|^Tests: (\d+), Assertions: \d+, Warnings: \d+\.$', text, re.M)
+        assert found and int(found[1] or found[2]) == n, text
+        print('Laravel\'s own tests:', name, found[0])
 
 
 left_out = []
@@ -125,11 +125,14 @@ with tempfile.TemporaryDirectory() as work, pool() as daemon:
             r'''many: "array (\n  'kept' => \n  array (\n    'for' => 'later',\n  ),\n  'none' => false,\n)"'''], again
     else:
         left_out.append('WordPress')
-    if os.environ.get('TSLAB_TEST_FULL') and SUITES['SymfonyTest'] not in left_out:
-        sources = fetch_sources(work, 'symfony') if shutil.which('apt-get') else None
+    for package, run_own, suite in (('symfony', symfony_own, 'SymfonyTest'),
+                                    ('php-laravel-framework', laravel_own, 'LaravelTest')):
+        if not os.environ.get('TSLAB_TEST_FULL') or SUITES[suite] in left_out:
+            continue
+        sources = fetch_sources(work, package) if shutil.which('apt-get') else None
         if sources:
-            symfony_own(daemon, vendor, sources)
+            run_own(daemon, vendor, sources)
         else:
-            print('left out: no server has the sources of Symfony')
+            print(f'left out: no server has the sources of {package}')
 if left_out:
     print('left out, as Debian\'s packages of them are not installed:', *left_out)

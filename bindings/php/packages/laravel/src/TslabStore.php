@@ -66,9 +66,14 @@ class TslabStore extends TaggableStore implements LockProvider
         return $this->cache->touch($this->prefix . $key, $seconds);
     }
 
+    /** Whether it was there. */
     public function forget($key)
     {
-        return $this->cache->delete($this->prefix . $key);
+        try {
+            return $this->cache->map()->delete($this->prefix . $key);
+        } catch (\Tslab\Exception) {
+            return false;
+        }
     }
 
     public function flush()
