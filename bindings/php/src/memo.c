@@ -228,7 +228,15 @@ void php_tslab_memo_put(TslabMap *map, zend_string *key, tslab_handle version, s
         ZVAL_COPY_VALUE(value, &array);
 }
 
-/* After the request, when nothing refers to copies any more. */
+/* When nothing refers to copies any more: after the request, and when the thread ends, whose maps drop theirs then. */
+void php_tslab_memo_free_dropped(void) {
+        for (Copy *copy; (copy = TSLAB_G(memo_dropped));) {
+                TSLAB_G(memo_dropped) = copy->next;
+                TSLAB_G(memo_used) -= copy->size;
+                free(copy);
+        }
+}
+
 void php_tslab_memo_end_request(void) {
         TslabPool *pool;
         TslabMap *map;
@@ -243,11 +251,7 @@ void php_tslab_memo_end_request(void) {
                 }
                 ZEND_HASH_FOREACH_END();
         }
-        for (Copy *copy; (copy = TSLAB_G(memo_dropped));) {
-                TSLAB_G(memo_dropped) = copy->next;
-                TSLAB_G(memo_used) -= copy->size;
-                free(copy);
-        }
+        php_tslab_memo_free_dropped();
 }
 
 void php_tslab_memo_free(TslabMap *map) {

@@ -158,6 +158,7 @@ bool php_tslab_value_is_serializer(const char *name);
 bool php_tslab_memo_get(TslabMap *map, zend_string *key, tslab_handle version, zval *ret);
 bool php_tslab_memo_has(TslabMap *map, zend_string *key);
 void php_tslab_memo_put(TslabMap *map, zend_string *key, tslab_handle version, size_t n_bytes, zval *value);
+void php_tslab_memo_free_dropped(void);
 void php_tslab_memo_end_request(void);
 void php_tslab_memo_free(TslabMap *map);
 

@@ -48,6 +48,7 @@ static PHP_GINIT_FUNCTION(tslab) {
 
 static PHP_GSHUTDOWN_FUNCTION(tslab) {
         zend_hash_destroy(&tslab_globals->pools);
+        php_tslab_memo_free_dropped();
         zend_hash_destroy(&tslab_globals->links);
 }
 
