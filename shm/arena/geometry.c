@@ -79,7 +79,7 @@ void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         o.clients = take_region(&end, (uint64_t) g->n_records * (sizeof(ShmClient) + sizeof(ShmHolds)));
         o.heads = take_region(&end, (uint64_t) g->n_records * sizeof(ShmRecordHead));
         o.records = take_region(&end, g->n_records * o.record_stride);
-        o.sets = take_region(&end, (2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes) *
+        o.sets = take_region(&end, (2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes + SHM_SET_MAPS) *
                                            o.shape.stride * sizeof(uint64_t));
         o.lines = take_huge_region(&end, n_slabs * sizeof(ShmSlabLine));
         o.tags = take_huge_region(&end, n_slabs * sizeof(ShmTags));

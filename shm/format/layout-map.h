@@ -11,7 +11,6 @@
 
 #define SHM_MAP_WAITS 16
 #define SHM_MAP_HANDS 32 /* SHM_CLASSES_MAX */
-#define SHM_MAP_RANGES 256U
 
 typedef enum ShmMapEvict {
         SHM_MAP_EVICT_NEVER,
@@ -91,8 +90,7 @@ typedef struct ShmMapState {
         uint64_t counted; /* the value of `miscounts` when the maintainer last began to count */
         uint64_t classes; /* a bit for each class that entries are, or were, in */
         uint64_t full_ms; /* until then the pool is taken to be full: on the pool's clock, in milliseconds */
-        /* A bit for each range of slabs that entries are, or were, in: see shm/map/evict/evict.c. */
-        uint64_t ranges[SHM_MAP_RANGES / 64];
+        uint64_t unused[4];
         uint32_t waits[SHM_MAP_WAITS]; /* futex words, by hash of the key */
         ShmMapHand hands[SHM_MAP_HANDS]; /* by class */
         uint64_t counts[7]; /* ShmMapCount: sums modulo 2^64, but for the tallies of threads */

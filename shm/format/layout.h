@@ -18,7 +18,7 @@
 #include "shm/format/layout-map.h"
 
 #define SHM_MAGIC UINT64_C(0x6e726162616c7374) /* "tslabarn" */
-#define SHM_FORMAT_VERSION 4
+#define SHM_FORMAT_VERSION 5
 
 #define SHM_SLAB_SIZE 4096
 #define SHM_HUGE_SIZE (UINT64_C(2) << 20) /* bytes of a huge page: see shm/keeper/huge.h */

@@ -34,6 +34,8 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
                 return state == SLAB_FREE;
         if (set == SHM_SET_UNCOMMITTED)
                 return state == SLAB_UNCOMMITTED;
+        if (set >= shm_set_of_map(arena, 1))
+                return false;
         if (set < 2 + arena->n_epochs)
                 return state >= SLAB_PARTIAL && state <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;
 
@@ -82,16 +84,10 @@ static uint64_t set_wanted_bits(const ShmArena *arena, uint32_t set, uint32_t gr
         return result;
 }
 
-void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
-        uint32_t level = arena->shape.n_levels - 1, index = group;
-        /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the slab words are read again. */
-        uint64_t old = shm_and_sc(word_at(arena, set, level, index), ~mask);
-        uint64_t back = set_wanted_bits(arena, set, group, mask);
+/* Bits of the word were cleared, which was `old`: if it is 0 now, clears its bit above, and so on up to the root. */
+static void clear_above(const ShmArena *arena, uint32_t set, uint32_t index, uint64_t old, uint64_t mask) {
+        uint32_t level = arena->shape.n_levels - 1;
 
-        if (back != 0) {
-                shm_set_add_mask(arena, set, group, back);
-                return;
-        }
         while ((old & ~mask) == 0 && level > 0) {
                 uint32_t child = index;
 
@@ -107,6 +103,27 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
                         return;
                 }
         }
+}
+
+void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask) {
+        uint32_t leaf = arena->shape.n_levels - 1;
+        /* ORDER: sc, pairs with shm_set_add_mask(); cleared before the slab words are read again. */
+        uint64_t old = shm_and_sc(word_at(arena, set, leaf, group), ~mask);
+        uint64_t back = set_wanted_bits(arena, set, group, mask);
+
+        if (back != 0)
+                shm_set_add_mask(arena, set, group, back);
+        else
+                clear_above(arena, set, group, old, mask);
+}
+
+void shm_set_forget(const ShmArena *arena, uint32_t set, uint32_t slab) {
+        uint64_t mask = UINT64_C(1) << slab % 64;
+        /* ORDER: sc, pairs with shm_evict_mark_slab(); cleared before the caller looks at the slab. */
+        uint64_t old = shm_and_sc(word_at(arena, set, arena->shape.n_levels - 1, slab / 64), ~mask);
+
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_evict_mark_slab(); the same. */
+        clear_above(arena, set, slab / 64, old, mask);
 }
 
 void shm_set_repair(const ShmArena *arena, uint32_t set, uint32_t slab) {

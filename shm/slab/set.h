@@ -24,6 +24,11 @@ static inline uint32_t shm_set_partial(const ShmArena *arena, uint32_t epoch, ui
         return 2 + arena->n_epochs + epoch * arena->n_classes + class;
 }
 
+/* Slabs that have, or had, entries of a map, or of one of three others: `map` is its number, from 1 on. */
+static inline uint32_t shm_set_of_map(const ShmArena *arena, uint32_t map) {
+        return 2 + arena->n_epochs + arena->n_epochs * arena->n_classes + (map - 1) % SHM_SET_MAPS;
+}
+
 /* Whether a slab whose word is `w` belongs in the set. */
 bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w);
 
@@ -31,6 +36,9 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w);
 void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask);
 /* Removes slabs of a group, with the same rule; bits of slabs that belong in the set by their words are set again. */
 void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask);
+
+/* In a set of a map: the caller adds the slab again if it belongs there after this. */
+void shm_set_forget(const ShmArena *arena, uint32_t set, uint32_t slab);
 
 /* After a death inside an add or a remove of this slab: sets the bits that are missing, and clears none. */
 void shm_set_repair(const ShmArena *arena, uint32_t set, uint32_t slab);

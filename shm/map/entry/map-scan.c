@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "shm/arch/racy.h"
+#include "shm/map/evict/evict.h"
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/unlink.h"
 
@@ -164,11 +165,12 @@ static void tally_fate(ShmActor *actor, const ShmTrie *trie, Fate fate, const Sh
                 shm_tally_gone(actor, trie, fate == END ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, view);
 }
 
-/* Counts an entry that stays, and notes its end: that note may be missing if the thread that put the entry died. */
+/* Counts an entry that stays, and notes its end and its slab: these may be missing if the thread that put it died. */
 static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensus *census) {
         census->entries++;
         census->bytes += shm_map_view_cost(trie->arena, view);
         shm_expiry_note(trie->arena, view->handle, view->expires);
+        shm_evict_mark_slab(trie, view->handle);
 }
 
 static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, ShmMapCensus *census) {

@@ -417,9 +417,11 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                 r = shm_trie_split(actor, trie, &c, leaf->handle);
         else
                 r = shm_trie_exchange(actor, trie, &c, leaf->handle);
-        if (r == 0)
-                tally_put(actor, trie, leaf, found == 0 ? &view : NULL, was);
-        return r;
+        if (r)
+                return r;
+        shm_evict_mark_slab(trie, leaf->handle);
+        tally_put(actor, trie, leaf, found == 0 ? &view : NULL, was);
+        return 0;
 }
 
 int shm_map_refuse_large(ShmActor *actor, size_t key_size, size_t value_size) {

@@ -59,13 +59,6 @@ static inline uint64_t hand_load(const ShmTrie *trie, uint32_t class) {
         return shm_load_rlx(&hand_of(trie, class)->place);
 }
 
-/* All slabs of the arena are in SHM_MAP_RANGES ranges, of 2^n slabs each. */
-static inline uint32_t range_shift(const ShmArena *arena) {
-        uint32_t last = arena->n_slabs - 1;
-
-        return last < SHM_MAP_RANGES ? 0 : 32 - (uint32_t) __builtin_clz(last / SHM_MAP_RANGES);
-}
-
 /* Looks first: the bits mostly have the right value already, and then nothing is written. */
 static inline void bits_set(uint64_t *word, uint64_t mask) {
         if (~shm_hint_load(word) & mask)

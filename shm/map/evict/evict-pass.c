@@ -24,11 +24,13 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
+#include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 
 /* The share of the map's bytes that a thread keeps in its cache of a class that it evicts from. */
 #define KEPT_SHARE 1024
-#define VICTIM_LOOKS 16U /* a slot without a victim, such as a claim, counts as so many slabs */
+#define VICTIM_LOOKS 20U /* a slot without a victim, such as a claim, counts as so many slabs */
+#define FORGET_LOOKS 4U /* so does a slab that is taken out of the map's set */
 #define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
 /* Whether the slot has a live leaf that names this map. The map need not hold it any more. */
@@ -64,12 +66,46 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
 static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint64_t key, uint64_t *ret) {
         SlabWord w;
 
-        if (!(shm_hint_load(&trie->arena->lines[slab].maps) >> (trie->map - 1) % 64 & 1))
-                return false;
         w = shm_slab_word(trie->arena, slab);
         *ret = w.low & ~shm_slab_class(trie->arena, w)->tail_mask;
         return *ret != 0 && slab_word_class(w) == class &&
                (key == ANY_KEY || (w.high & SLAB_KEY_MASK) == key);
+}
+
+static bool has_own(const ShmTrie *trie, uint32_t slab) {
+        uint64_t slots = shm_slab_word(trie->arena, slab).low;
+        ShmMapView view;
+
+        for (; slots != 0; slots &= slots - 1)
+                if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
+                        return true;
+        return false;
+}
+
+/* Takes a slab without entries of the map out of its set: see shm/map/evict/evict.c, invariant 3. */
+static void forget_slab(const ShmTrie *trie, uint32_t slab) {
+        uint32_t set = shm_set_of_map(trie->arena, trie->map);
+
+        shm_set_forget(trie->arena, set, slab);
+        if (has_own(trie, slab))
+                shm_set_add(trie->arena, set, slab);
+}
+
+/* Whether no entry of the map can be in the slab: no slot is taken, or the map never had one of its class. */
+static bool is_foreign(const ShmTrie *trie, uint32_t slab) {
+        SlabWord w = shm_slab_word(trie->arena, slab);
+
+        return w.low == 0 || !(classes_in_use(trie) >> slab_word_class(w) & 1);
+}
+
+/* The first slot of the mask that has a leaf of this map, as a mask; 0: there is none. */
+static uint64_t first_own(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
+        ShmMapView view;
+
+        for (; mask != 0; mask &= mask - 1)
+                if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(mask)), &view))
+                        return mask & -mask;
+        return 0;
 }
 
 /* One step of a hand. */
@@ -80,6 +116,7 @@ typedef struct Step {
         uint64_t young; /* the passed slots that were filled in this sweep */
         uint64_t spared; /* the passed slots whose entries were visited */
         uint64_t victim; /* the passed slot whose entry is to be evicted, or 0 */
+        bool whole; /* it passes all slots of the slab, without a victim */
 } Step;
 
 /* In the slab that the hand is at, it passes all slots up to the first victim or, without one, up to the last slot. */
@@ -88,10 +125,10 @@ static void step_in_slab(const ShmTrie *trie, ShmHand h, uint64_t slots, Step *r
         uint64_t young = shm_hint_load(&line->young[(h.sweep & 1) ^ h.young]);
         uint64_t visited = shm_hint_load(&line->visited);
         uint64_t ahead = UINT64_MAX << h.slot, looked_at = ahead & slots & (h.young ? young : ~young);
-        uint64_t victims = looked_at & ~visited;
 
         ret->slab = h.slab;
-        ret->victim = victims & -victims;
+        ret->victim = first_own(trie, h.slab, looked_at & ~visited);
+        ret->whole = h.slot == 0 && ret->victim == 0;
         ret->passed = ret->victim ? ahead & (ret->victim | (ret->victim - 1)) : ahead;
         ret->young = h.young ? 0 : slots & young & ret->passed;
         ret->spared = looked_at & visited & ret->passed;
@@ -103,19 +140,10 @@ static void step_in_slab(const ShmTrie *trie, ShmHand h, uint64_t slots, Step *r
         ret->to = h;
 }
 
-/* The first slab from `slab` on in a range that has, or had, entries of the map; UINT32_MAX: there is none. */
-static uint32_t range_slab(const ShmTrie *trie, uint32_t slab) {
-        uint32_t shift = range_shift(trie->arena), range = slab >> shift;
-
-        while (range < SHM_MAP_RANGES) {
-                uint64_t left = shm_hint_load(&state_of(trie)->ranges[range / 64]) >> range % 64;
-
-                if (left & 1)
-                        return slab;
-                range = left ? range + (uint32_t) __builtin_ctzll(left) : (range / 64 + 1) * 64;
-                slab = range << shift;
-        }
-        return UINT32_MAX;
+/* The first slab from `slab` on that has, or had, entries of the map; UINT32_MAX: there is none. */
+static uint32_t next_slab(const ShmTrie *trie, uint32_t slab) {
+        return shm_set_find(trie->arena, shm_set_of_map(trie->arena, trie->map), slab, &slab) ? slab
+                                                                                              : UINT32_MAX;
 }
 
 /*
@@ -128,7 +156,7 @@ static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t k
         uint64_t slots;
 
         ret->from = h;
-        for (; (slab = range_slab(trie, h.slab)) < n_slabs; h.slab = slab + 1, h.slot = 0) {
+        for (; (slab = next_slab(trie, h.slab)) < n_slabs; h.slab = slab + 1, h.slot = 0) {
                 if (slab != h.slab)
                         h = (ShmHand){ h.sweep, slab, 0, h.young };
                 if (*looks == 0) {
@@ -139,6 +167,10 @@ static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t k
                 if (slab_slots(trie, slab, class, key, &slots)) {
                         step_in_slab(trie, h, slots, ret);
                         return true;
+                }
+                if (is_foreign(trie, slab)) {
+                        forget_slab(trie, slab);
+                        *looks -= *looks < FORGET_LOOKS ? *looks : FORGET_LOOKS;
                 }
         }
         return false;
@@ -153,6 +185,8 @@ static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
 
         bits_clear(old, own & aged);
         bits_clear(&line->visited, own & step->spared);
+        if (step->whole && !has_own(trie, step->slab))
+                forget_slab(trie, step->slab);
         if (!step->from.young && (own & step->spared) | step->young)
                 (void) shm_hint_add(&hand_of(trie, class)->passed,
                                     (uint32_t) __builtin_popcountll((own & step->spared) | step->young));
@@ -306,7 +340,7 @@ static uint32_t choose_slab(const ShmTrie *trie, uint32_t class, uint64_t key, u
         uint32_t n_slabs = shm_arena_n_slabs_ever(trie->arena), best = UINT32_MAX, least = UINT32_MAX, n = 0;
         uint64_t slots;
 
-        for (uint32_t slab = from; (slab = range_slab(trie, slab)) < n_slabs && n < CHOICE_MAX; slab++) {
+        for (uint32_t slab = from; (slab = next_slab(trie, slab)) < n_slabs && n < CHOICE_MAX; slab++) {
                 uint32_t visits;
 
                 if (!slab_slots(trie, slab, class, ANY_KEY, &slots) ||

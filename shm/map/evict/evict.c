@@ -33,11 +33,14 @@
  *
  * Invariants
  *   1. An entry that is put during a sweep is not evicted in that sweep: its young bit is set before it is linked.
- *   2. Before an entry is linked, the map's bit is set in `maps` of the slab, and the bits of the slab's class and
- *      range are set in the map's `classes` and `ranges`. These bits are never cleared, so a search may visit slabs
- *      that have no entries of the map any more. Ranges save a small map in a large pool most of these visits: without
- *      them, a put into a map of 20 entries among 2^18 slabs takes 28 us.
- *   3. All else here is a hint.
+ *   2. Before an entry is linked, the map's bit is set in `maps` of the slab, and the class's bit in the map's
+ *      `classes`. These bits are never cleared.
+ *   3. A slab that has an entry of the map is in the map's set of slabs (shm_set_of_map()). A put links its entry, then
+ *      looks whether the slab is in the set, and adds it if not. A hand that finds no entry of the map in a slab takes
+ *      the slab out of the set, then looks again, and puts it back if there is one. One of the two sees the other. So
+ *      a small map does not visit the slabs of a large one: with one set of 256 ranges, from which nothing was ever
+ *      taken out, a put into a map of 4 entries beside 2 million others took milliseconds.
+ *   4. All else here is a hint.
  *
  * Who may do what: a put evicts, with its own actor, outside any operation, before it has a leaf. Each thread that
  *   reads an entry, and may write the arena, sets the entry's `visited` bit.
@@ -45,7 +48,9 @@
  * This file has what puts call. The hands are in evict-hand.c, the passes over slots in evict-pass.c, and the choice
  * between maps, for a pool without free memory, in evict-from.c.
  *
- * Crash: see evict-pass.c.
+ * Crash: a put that linked its entry, or a hand between its two looks, may leave a slab that is missing in the set.
+ *   The census that follows a death in a change of the map adds the slabs of all its entries. For the rest see
+ *   evict-pass.c.
  */
 #include "shm/map/evict/evict.h"
 
@@ -98,12 +103,6 @@ static bool is_small(const ShmTrie *trie, uint64_t cost) {
         return cost * SMALL_SHARE * shm_map_entries(trie) < shm_map_bytes(trie);
 }
 
-static void mark_range(const ShmTrie *trie, uint32_t slab) {
-        uint32_t range = slab >> range_shift(trie->arena);
-
-        bits_set(&state_of(trie)->ranges[range / 64 % (SHM_MAP_RANGES / 64)], UINT64_C(1) << range % 64);
-}
-
 void shm_evict_offer(const ShmTrie *trie, bool evicts) {
         uint32_t i = trie->map - 1;
 
@@ -118,8 +117,6 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
         if (trie->map == 0)
                 return;
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
-        mark_range(trie, slot_id_slab(id));
-        /* Last: where this bit is set, the next put checks no range; see shm_evict_is_marked(). */
         bits_set(&line->maps, shm_evict_line_bit(trie->map));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;

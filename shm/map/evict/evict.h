@@ -5,6 +5,7 @@
  */
 #include "shm/map/leaf/leaf.h"
 #include "shm/map/state/options.h"
+#include "shm/slab/set.h"
 
 /* A put that needs room. */
 typedef struct ShmEvict {
@@ -50,9 +51,17 @@ void shm_evict_offer(const ShmTrie *trie, bool evicts);
 /* To be called before the leaf is linked. `cost`: as shm_map_view_cost(); `used`: it replaces an entry of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
+/* Puts the leaf's slab into the map's set, where hands look for entries. To be called after the leaf was linked. */
+static inline void shm_evict_mark_slab(const ShmTrie *trie, uint64_t leaf) {
+        uint32_t slab = slot_id_slab(shm_handle_slot(leaf));
+
+        if (trie->map != 0 && !shm_set_has(trie->arena, shm_set_of_map(trie->arena, trie->map), slab))
+                shm_set_add(trie->arena, shm_set_of_map(trie->arena, trie->map), slab);
+}
+
 /*
- * Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and the bits of this slab, its
- * range and its class were set for an earlier entry.
+ * Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and the bits of this slab and
+ * its class were set for an earlier entry.
  */
 static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions *options, uint64_t leaf) {
         const ShmSlabLine *line = &trie->arena->lines[slot_id_slab(shm_handle_slot(leaf))];

@@ -4,6 +4,7 @@
  * succeeds, the other call returns a value that the map had, and entries and bytes are counted right.
  */
 #include "shm/arena/root.h"
+#include "shm/map/evict/evict-from.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/entry/expiry.h"
 #include "tests/model/chain-world.h"
@@ -94,6 +95,27 @@ static void pre_two_hands(void) {
         TRIE_SET_OPTION(&map_tries[0], limit_bytes, 2 * WORLD_SIZE_4);
         ready();
         map_state()->hands[1].place = map_state()->hands[0].place;
+}
+
+/*
+ * The hand comes to a slab that is in the map's set, has one free slot, and no entry of the map. The entries are in the
+ * next slab.
+ */
+static void pre_forget(void) {
+        uint64_t others[4];
+        uint32_t slab;
+
+        init(&in_one, 4);
+        for (unsigned i = 0; i < 4; i++)
+                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_4, 0, NULL, &others[i], NULL));
+        entry(0, 'o');
+        entry(2, 'c');
+        map_must(shm_object_free(&world_actors[1], others[3]));
+        chain_n_others += 3;
+        slab = slot_id_slab(shm_handle_slot(others[3]));
+        world_arena.lines[slab].maps |= shm_evict_line_bit(map_tries[0].map);
+        shm_set_add(&world_arena, shm_set_of_map(&world_arena, map_tries[0].map), slab);
+        ready();
 }
 
 static void pre_in_two(void) {
@@ -274,6 +296,22 @@ static void check_b(unsigned dead) {
                 model_fail("b is %d", get(1));
 }
 
+/* The hand finds all entries; after a death the census sees to that. */
+static void check_slabs(void) {
+        const ShmTrie *trie = &map_tries[MODEL_ACTORS_MAX];
+
+        for (unsigned k = 0; k < 3; k++) {
+                ShmMapKey key = map_key(k);
+                ShmTrieCursor c;
+                ShmMapView view;
+
+                if (shm_map_find(trie, &key, &c, &view) == 0 &&
+                    !shm_set_has(&world_arena, shm_set_of_map(&world_arena, trie->map),
+                                 slot_id_slab(shm_handle_slot(view.handle))))
+                        model_fail("no hand finds key %u", k);
+        }
+}
+
 /* The old value goes, or was replaced before; the new one stays. It may be put later, so that b goes for it. */
 static void post_put_a(unsigned dead) {
         char a;
@@ -284,6 +322,12 @@ static void post_put_a(unsigned dead) {
                 model_fail("put of a: %d, value %d", world.results[1], a);
         if (a != 0 && a != 'o' && a != 'y')
                 model_fail("a is %d", a);
+}
+
+static void post_forget(unsigned dead) {
+        post_put_a(dead);
+        if (!shm_map_is_miscounted(&world_arena, map_tries[0].map - 1))
+                check_slabs();
 }
 
 static void post_delete_a(unsigned dead) {
@@ -569,6 +613,8 @@ static void post_beside_objects_get(unsigned dead) {
 static const ModelCase model_cases[] = {
         { .name = "evict-put", .pre = pre_a_c, .actors = { t0_put_b, t1_put_a },
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-forget", .pre = pre_forget, .actors = { t0_put_b, t1_put_a },
+          .post = post_forget, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-delete", .pre = pre_a_c, .actors = { t0_put_b, t1_delete_a },
           .post = post_delete_a, .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-get", .pre = pre_a_c, .actors = { t0_put_b, t1_get_a },

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "shm/arena/root.h"
 #include "shm/cache/cache.h"
 #include "shm/map/entry/claim.h"
 #include "shm/map/evict/evict-pass.h"
 #include "shm/map/state/lifetime.h"
 #include "shm/map/entry/map-sweep.h"
+#include "shm/slab/set.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "tests/util/map-options.h"
 
@@ -140,6 +142,49 @@ static void test_evict_small_map(void **state) {
         (void) state;
 }
 
+static void open_second(ShmActor *actor, uint32_t epoch, ShmTrie *ret) {
+        uint64_t root;
+
+        assert_int_equal(shm_trie_create(actor, epoch, &root), 0);
+        assert_int_equal(shm_root_set(actor->arena, "map.second", 0, root), 0);
+        assert_int_equal(shm_object_publish(actor, root), 0);
+        assert_int_equal(shm_trie_open(ret, actor->arena, root), 0);
+        shm_map_attach(ret);
+}
+
+/*
+ * A small map had entries all over a large one, in slabs that have entries of the large one alone by now. The hand
+ * visits each of these slabs once. Before, each put into a map of 4 entries beside 2 million visited all of them.
+ */
+static void test_evict_beside_large(void **state) {
+        enum { N_LARGE = 100000, EACH = 50 };
+        ShmTrie small, large;
+        ShmMapTotals totals;
+        ShmActor actor;
+        ShmArena arena;
+
+        map_arena_create(&arena, SMALL_ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &small);
+        open_second(&actor, small.epoch, &large);
+        TRIE_SET_OPTION(&small, limit_bytes, 4 * COST);
+        TRIE_SET_OPTION(&small, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < N_LARGE; i++) {
+                put(&actor, &large, i);
+                if (i % EACH == 0)
+                        put(&actor, &small, i);
+        }
+        n_steps = 0;
+        for (uint32_t i = 0; i < N_PUTS; i++)
+                put(&actor, &small, N_LARGE + i);
+        assert_in_range(n_steps, N_PUTS, N_PUTS * STEPS_MAX);
+        shm_map_totals(&arena, small.map - 1, &totals);
+        assert_in_range(totals.entries, 1, 5);
+        map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
 /*
  * A map has nothing to give though it seems full: entries that were revoked are still counted. Puts do not look at all
  * slabs of a large pool for that, sweep by sweep, but each goes on where the last one ended.
@@ -157,7 +202,8 @@ static void test_evict_in_vain(void **state) {
         TRIE_SET_OPTION(&trie, limit_bytes, ARENA_SIZE);
         state_of(&trie)->counts[SHM_MAP_BYTES] = ARENA_SIZE;
         state_of(&trie)->classes = 1;
-        memset(state_of(&trie)->ranges, 0xff, sizeof(state_of(&trie)->ranges));
+        for (uint32_t i = 0; i < arena.n_slabs; i++)
+                shm_set_add(&arena, shm_set_of_map(&arena, trie.map), i);
         arena.header->n_slabs_ever.value = arena.n_slabs;
         for (uint32_t i = 0; i < N_ENTRIES; i++) {
                 n_steps = 0;
@@ -644,6 +690,7 @@ static void test_sweep_beside_naming(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_evict_small_map),
+                cmocka_unit_test(test_evict_beside_large),
                 cmocka_unit_test(test_evict_in_vain),
                 cmocka_unit_test(test_evict_among_claims),
                 cmocka_unit_test(test_evict_hands_beside),

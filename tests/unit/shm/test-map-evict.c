@@ -19,6 +19,8 @@
 #include "shm/map/evict/evict-hand.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/entry/expiry.h"
+#include "shm/map/entry/map-sweep.h"
+#include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 #include "shm/stats/stats.h"
 #include "tests/unit/shm/map-fixture.h"
@@ -602,7 +604,6 @@ static void fill_with_objects(Fixture *f) {
 static void test_evict_far_from_the_hand(void **state) {
         enum { N = 32, FREE = 100 };
         Fixture *f = *state;
-        ShmMapState *map = &f->arena.header->maps[f->trie.map - 1];
         uint64_t handle;
 
         TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
@@ -611,13 +612,34 @@ static void test_evict_far_from_the_hand(void **state) {
                                  0);
         for (uint32_t i = 0; i < N; i++)
                 assert_int_equal(put(f, i, SIZE), 0);
-        memset(map->ranges, 0xff, sizeof(map->ranges));
+        for (uint32_t i = 0; i < f->arena.n_slabs; i++)
+                shm_set_add(&f->arena, shm_set_of_map(&f->arena, f->trie.map), i);
         fill_with_objects(f);
         for (uint32_t i = N; i < 2 * N; i++) {
                 assert_int_equal(put(f, i, SIZE), 0);
                 assert_int_equal(get(f, i), SIZE);
         }
         assert_true(totals(f).evictions > 0);
+}
+
+/* Threads died between a change and the map's set of slabs: the census that follows puts all slabs into the set. */
+static void test_evict_after_a_census(void **state) {
+        enum { N = 200 };
+        Fixture *f = *state;
+        ShmMapSweep sweep = { .miscounted_only = true };
+
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        for (uint32_t i = 0; i < f->arena.n_slabs; i++)
+                shm_set_forget(&f->arena, shm_set_of_map(&f->arena, f->trie.map), i);
+        shm_map_ask_for_census(&f->arena, f->trie.map - 1);
+        while (!shm_map_sweep_step(&f->actor, &sweep, 16))
+                ;
+        TRIE_SET_OPTION(&f->trie, limit_bytes, N / 2 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = N; i < 2 * N; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        assert_in_range(totals(f).entries, 1, N / 2 + 1);
 }
 
 /* The same where many claims, which stand, are between the hand and the entries. */
@@ -1255,6 +1277,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_far_from_the_hand, setup_two_gib, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_after_a_census, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_behind_claims, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_the_index, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_other_sizes, setup_small, teardown),
