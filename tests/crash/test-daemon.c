@@ -231,7 +231,7 @@ static unsigned take_over(Run *run) {
         return n;
 }
 
-/* Returns in how many changes it is taken over, at most. */
+/* Returns in how many changes it is taken over. take_over() does so twice for work that repairs: one run is counted. */
 static unsigned check_death(Run *run) {
         unsigned n;
 
@@ -240,7 +240,10 @@ static unsigned check_death(Run *run) {
         n = take_over(run);
         check_objects(run, &run->copy);
         use(run, &run->copy);
-        return n;
+        if (!run->pool.work->repairs)
+                return n;
+        restore(run);
+        return successor_run(&run->successor, &run->copy, 0);
 }
 
 static void check_crowded_death(Run *run) {
