@@ -17,7 +17,7 @@ typedef struct ShmGeometry {
 
 #define SHM_SET_LEVELS_MAX 4
 
-#define SHM_SET_MAPS 64U /* the last sets are of maps: slab words do not tell of them */
+#define SHM_SET_MAPS 32U /* the last sets are of maps: slab words do not tell of them */
 
 /* Offsets of the levels of a slab set, in words from its start; level 0 is the root. */
 typedef struct ShmSetShape {

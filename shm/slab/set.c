@@ -34,7 +34,7 @@ bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w) {
                 return state == SLAB_FREE;
         if (set == SHM_SET_UNCOMMITTED)
                 return state == SLAB_UNCOMMITTED;
-        if (set >= shm_set_of_map(arena, 1))
+        if (set >= arena->set_maps)
                 return false;
         if (set < 2 + arena->n_epochs)
                 return state >= SLAB_PARTIAL && state <= SLAB_DRAINING && slab_word_epoch(w) == set - 2;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shm/arch/atomic.h"
 #include "shm/arena/arena.h"
 
 #define SHM_SET_FREE 0
@@ -24,9 +25,9 @@ static inline uint32_t shm_set_partial(const ShmArena *arena, uint32_t epoch, ui
         return 2 + arena->n_epochs + epoch * arena->n_classes + class;
 }
 
-/* Slabs that have, or had, entries of a map, or of one of three others: `map` is its number, from 1 on. */
+/* Slabs that have, or had, entries of maps: a set for those with numbers SHM_SET_MAPS apart. The first map is 1. */
 static inline uint32_t shm_set_of_map(const ShmArena *arena, uint32_t map) {
-        return 2 + arena->n_epochs + arena->n_epochs * arena->n_classes + (map - 1) % SHM_SET_MAPS;
+        return arena->set_maps + (map - 1) % SHM_SET_MAPS;
 }
 
 /* Whether a slab whose word is `w` belongs in the set. */
@@ -50,6 +51,14 @@ bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *
 uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group);
 /* A bit for each of the 64 groups from group `index` * 64 on: if it is clear, no slab of the group is in the set. */
 uint64_t shm_set_groups(const ShmArena *arena, uint32_t set, uint32_t index);
+
+/* Whether the bit of the slab is set at the last level. So are those above, unless a thread stands still in an add. */
+static inline bool shm_set_has_leaf(const ShmArena *arena, uint32_t set, uint32_t slab) {
+        const uint64_t *leaf = arena->sets + set * arena->shape.stride + arena->set_leaf_off + slab / 64;
+
+        /* ORDER: sc, pairs with shm_set_forget(); an entry was linked before. */
+        return shm_load_sc(leaf) >> slab % 64 & 1;
+}
 
 /* Whether the bit of the slab is set at every level. */
 bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab);

@@ -170,7 +170,7 @@ static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensu
         census->entries++;
         census->bytes += shm_map_view_cost(trie->arena, view);
         shm_expiry_note(trie->arena, view->handle, view->expires);
-        shm_evict_mark_slab(trie, view->handle);
+        shm_evict_mark_whole(trie, view->handle);
 }
 
 static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, ShmMapCensus *census) {

@@ -33,14 +33,19 @@
 #define FORGET_LOOKS 4U /* so does a slab that is taken out of the map's set */
 #define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
-/* Whether the slot has a live leaf that names this map. The map need not hold it any more. */
-static bool view_leaf(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
+/* Whether the slot has a live leaf that names this map, or one with the same set. The map need not hold it any more. */
+static bool view_leaf_in_set(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
         ShmArena *arena = trie->arena;
         /* ORDER: acq, pairs with shm_uncached_free(); the tag is read before the object. */
         uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
 
         return (tag & 1) && shm_map_view(arena, shm_handle_make(arena->key, id, tag), ret) == 0 &&
-               ret->head.map == trie->map && shm_map_view_live(arena, ret);
+               shm_set_of_map(arena, ret->head.map) == shm_set_of_map(arena, trie->map) &&
+               shm_map_view_live(arena, ret);
+}
+
+static bool view_leaf(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
+        return view_leaf_in_set(trie, id, ret) && ret->head.map == trie->map;
 }
 
 /* The slots of the mask that have leaves of this map: other maps may have entries in the slab, too. */
@@ -62,40 +67,40 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         return own;
 }
 
-/* The taken slots of a slab that has, or had, entries of the map. False: none, or another class or key. */
+/* *ret: the taken slots of a slab. False: there are none, or it has another class or key. */
 static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint64_t key, uint64_t *ret) {
-        SlabWord w;
+        SlabWord w = shm_slab_word(trie->arena, slab);
 
-        w = shm_slab_word(trie->arena, slab);
         *ret = w.low & ~shm_slab_class(trie->arena, w)->tail_mask;
         return *ret != 0 && slab_word_class(w) == class &&
                (key == ANY_KEY || (w.high & SLAB_KEY_MASK) == key);
 }
 
-static bool has_own(const ShmTrie *trie, uint32_t slab) {
+/* Whether the slab has an entry of this map, or of another one that has the same set. */
+static bool has_leaves(const ShmTrie *trie, uint32_t slab) {
         uint64_t slots = shm_slab_word(trie->arena, slab).low;
         ShmMapView view;
 
         for (; slots != 0; slots &= slots - 1)
-                if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
+                if (view_leaf_in_set(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
                         return true;
         return false;
 }
 
-/* Takes a slab without entries of the map out of its set: see shm/map/evict/evict.c, invariant 3. */
+/* Takes the slab out of the map's set if it has no entries: see shm/map/evict/evict.c, invariant 3. */
 static void forget_slab(const ShmTrie *trie, uint32_t slab) {
         uint32_t set = shm_set_of_map(trie->arena, trie->map);
 
+        if (has_leaves(trie, slab))
+                return;
         shm_set_forget(trie->arena, set, slab);
-        if (has_own(trie, slab))
+        if (has_leaves(trie, slab))
                 shm_set_add(trie->arena, set, slab);
 }
 
-/* Whether no entry of the map can be in the slab: no slot is taken, or the map never had one of its class. */
-static bool is_foreign(const ShmTrie *trie, uint32_t slab) {
-        SlabWord w = shm_slab_word(trie->arena, slab);
-
-        return w.low == 0 || !(classes_in_use(trie) >> slab_word_class(w) & 1);
+/* Whether no entry of the map can be in the slab: none of `slots` is taken, or the map never had one of its class. */
+static bool is_foreign(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
+        return slots == 0 || !(classes_in_use(trie) >> slab_word_class(shm_slab_word(trie->arena, slab)) & 1);
 }
 
 /* The first slot of the mask that has a leaf of this map, as a mask; 0: there is none. */
@@ -168,7 +173,7 @@ static bool step_plan(const ShmTrie *trie, ShmHand h, uint32_t class, uint64_t k
                         step_in_slab(trie, h, slots, ret);
                         return true;
                 }
-                if (is_foreign(trie, slab)) {
+                if (is_foreign(trie, slab, slots)) {
                         forget_slab(trie, slab);
                         *looks -= *looks < FORGET_LOOKS ? *looks : FORGET_LOOKS;
                 }
@@ -185,7 +190,7 @@ static void step_end(const ShmTrie *trie, uint32_t class, const Step *step) {
 
         bits_clear(old, own & aged);
         bits_clear(&line->visited, own & step->spared);
-        if (step->whole && !has_own(trie, step->slab))
+        if (step->whole)
                 forget_slab(trie, step->slab);
         if (!step->from.young && (own & step->spared) | step->young)
                 (void) shm_hint_add(&hand_of(trie, class)->passed,

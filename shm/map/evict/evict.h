@@ -53,10 +53,21 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
 
 /* Puts the leaf's slab into the map's set, where hands look for entries. To be called after the leaf was linked. */
 static inline void shm_evict_mark_slab(const ShmTrie *trie, uint64_t leaf) {
-        uint32_t slab = slot_id_slab(shm_handle_slot(leaf));
+        uint32_t slab = slot_id_slab(shm_handle_slot(leaf)), set;
 
-        if (trie->map != 0 && !shm_set_has(trie->arena, shm_set_of_map(trie->arena, trie->map), slab))
-                shm_set_add(trie->arena, shm_set_of_map(trie->arena, trie->map), slab);
+        if (trie->map == 0)
+                return;
+        set = shm_set_of_map(trie->arena, trie->map);
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_forget(); the leaf was linked before. */
+        if (__builtin_expect(!shm_set_has_leaf(trie->arena, set, slab), 0))
+                shm_set_add(trie->arena, set, slab);
+}
+
+/* The same after a death, which may have left the set's bits above those of slabs unset. */
+static inline void shm_evict_mark_whole(const ShmTrie *trie, uint64_t leaf) {
+        if (trie->map != 0)
+                shm_set_add(trie->arena, shm_set_of_map(trie->arena, trie->map),
+                            slot_id_slab(shm_handle_slot(leaf)));
 }
 
 /*

@@ -102,17 +102,19 @@ static void pre_two_hands(void) {
  * next slab.
  */
 static void pre_forget(void) {
-        uint64_t others[4];
-        uint32_t slab;
+        uint32_t last = SHM_SLAB_SIZE / WORLD_SIZE_4 - 1, slab;
+        uint64_t object;
 
         init(&in_one, 4);
-        for (unsigned i = 0; i < 4; i++)
-                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_4, 0, NULL, &others[i], NULL));
+        do {
+                map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_4, 0, NULL, &object, NULL));
+                chain_n_others++;
+        } while (slot_id_slot(shm_handle_slot(object)) != last);
         entry(0, 'o');
         entry(2, 'c');
-        map_must(shm_object_free(&world_actors[1], others[3]));
-        chain_n_others += 3;
-        slab = slot_id_slab(shm_handle_slot(others[3]));
+        map_must(shm_object_free(&world_actors[1], object));
+        chain_n_others--;
+        slab = slot_id_slab(shm_handle_slot(object));
         world_arena.lines[slab].maps |= shm_evict_line_bit(map_tries[0].map);
         shm_set_add(&world_arena, shm_set_of_map(&world_arena, map_tries[0].map), slab);
         ready();

@@ -152,11 +152,13 @@ static void open_second(ShmActor *actor, uint32_t epoch, ShmTrie *ret) {
         shm_map_attach(ret);
 }
 
-/*
- * A small map had entries all over a large one, in slabs that have entries of the large one alone by now. The hand
- * visits each of these slabs once. Before, each put into a map of 4 entries beside 2 million visited all of them.
- */
-static void test_evict_beside_large(void **state) {
+static void limit_to_four(const ShmTrie *trie) {
+        TRIE_SET_OPTION(trie, limit_bytes, 4 * COST);
+        TRIE_SET_OPTION(trie, evict, SHM_MAP_EVICT_SIEVE);
+}
+
+/* A small map that had entries all over a large one: the hand visits each of these slabs once. */
+static void put_beside_large(bool emptied) {
         enum { N_LARGE = 100000, EACH = 50 };
         ShmTrie small, large;
         ShmMapTotals totals;
@@ -167,13 +169,20 @@ static void test_evict_beside_large(void **state) {
         assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
         map_trie_create(&actor, &small);
         open_second(&actor, small.epoch, &large);
-        TRIE_SET_OPTION(&small, limit_bytes, 4 * COST);
-        TRIE_SET_OPTION(&small, evict, SHM_MAP_EVICT_SIEVE);
+        if (!emptied)
+                limit_to_four(&small);
         for (uint32_t i = 0; i < N_LARGE; i++) {
                 put(&actor, &large, i);
                 if (i % EACH == 0)
                         put(&actor, &small, i);
         }
+        for (uint32_t i = 0; emptied && i < N_LARGE; i++) {
+                const ShmMapKey key = key_of(&large, &i);
+
+                assert_int_equal(shm_map_delete(&actor, &large, &key, 0), 0);
+                (void) shm_map_delete(&actor, &small, &key, 0);
+        }
+        limit_to_four(&small);
         n_steps = 0;
         for (uint32_t i = 0; i < N_PUTS; i++)
                 put(&actor, &small, N_LARGE + i);
@@ -182,6 +191,17 @@ static void test_evict_beside_large(void **state) {
         assert_in_range(totals.entries, 1, 5);
         map_actor_leave(&actor);
         shm_arena_deinit(&arena);
+}
+
+/* They have entries of the large one alone by now. */
+static void test_evict_beside_large(void **state) {
+        put_beside_large(false);
+        (void) state;
+}
+
+/* They have none. */
+static void test_evict_beside_emptied(void **state) {
+        put_beside_large(true);
         (void) state;
 }
 
@@ -213,6 +233,31 @@ static void test_evict_in_vain(void **state) {
         shm_map_totals(&arena, trie.map - 1, &totals);
         assert_in_range(totals.evictions, N_ENTRIES / 2, N_ENTRIES);
         map_actor_leave(&actor);
+        shm_arena_deinit(&arena);
+        (void) state;
+}
+
+/* A hand that comes to no slab of its class stops after LOOKS_MAX slabs, and the next search goes on from there. */
+static void test_evict_goes_on(void **state) {
+        const uint32_t n = 2 * ARENA_SIZE / SHM_SLAB_SIZE;
+        ShmActor actor;
+        ShmArena arena;
+        ShmTrie trie;
+
+        map_arena_create(&arena, 2 * ARENA_SIZE);
+        assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
+        map_trie_create(&actor, &trie);
+        state_of(&trie)->classes = 1 | 2;
+        for (uint32_t i = arena.header->n_slabs_ever.value; i < n; i++) {
+                arena.lines[i].word = (SlabWord){ .low = 1, .high = slab_key(1, 0, 1) };
+                shm_set_add(&arena, shm_set_of_map(&arena, trie.map), i);
+        }
+        arena.header->n_slabs_ever.value = n;
+        for (uint32_t i = 1; i < n / LOOKS_MAX; i++) {
+                assert_int_equal(shm_evict_next(&actor, &trie, 0, ANY_KEY, 1, LOOKS_MAX, 0), 0);
+                assert_true(hand_unpack(hand_load(&trie, 0)).slab >= i * LOOKS_MAX);
+        }
+        arena.header->n_slabs_ever.value = 0; /* the words are not true */
         shm_arena_deinit(&arena);
         (void) state;
 }
@@ -691,7 +736,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_evict_small_map),
                 cmocka_unit_test(test_evict_beside_large),
+                cmocka_unit_test(test_evict_beside_emptied),
                 cmocka_unit_test(test_evict_in_vain),
+                cmocka_unit_test(test_evict_goes_on),
                 cmocka_unit_test(test_evict_among_claims),
                 cmocka_unit_test(test_evict_hands_beside),
                 cmocka_unit_test(test_take_slabs_beside),

@@ -622,6 +622,33 @@ static void test_evict_far_from_the_hand(void **state) {
         assert_true(totals(f).evictions > 0);
 }
 
+/* Maps whose numbers are 32 apart have one set of slabs: a hand of one takes out no slab with entries of the other. */
+static void test_evict_in_a_shared_set(void **state) {
+        enum { N = 200, N_SETS = SHM_SET_MAPS };
+        Fixture *f = *state;
+        char name[SHM_ROOT_NAME_SIZE];
+        ShmMapTotals totals;
+        ShmTrie other;
+
+        for (uint32_t i = 0; i < N_SETS; i++) {
+                (void) snprintf(name, sizeof(name), "map.%u", i);
+                open_map(f, name, &other);
+        }
+        assert_int_equal(other.map, f->trie.map + N_SETS);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, 2 * COST);
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        TRIE_SET_OPTION(&other, limit_bytes, N / 2 * COST);
+        TRIE_SET_OPTION(&other, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = N; i < 2 * N; i++)
+                assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
+        shm_map_totals(&f->arena, other.map - 1, &totals);
+        assert_in_range(totals.entries, 1, N / 2 + 1);
+}
+
 /* Threads died between a change and the map's set of slabs: the census that follows puts all slabs into the set. */
 static void test_evict_after_a_census(void **state) {
         enum { N = 200 };
@@ -711,6 +738,10 @@ static void put_among_chunks(Fixture *f) {
                 assert_int_equal(put(f, i, 15 * 4096), 0);
         while (shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL) == 0)
                 ;
+        /* A hand may have taken them out of the set meanwhile. */
+        for (uint32_t i = 0; i < shm_arena_n_slabs_ever(&f->arena); i++)
+                if (f->arena.lines[i].maps != 0)
+                        shm_set_add(&f->arena, shm_set_of_map(&f->arena, f->trie.map), i);
         for (uint32_t i = 0; i < f->arena.n_classes; i++)
                 hands[i].place = sweep | at_end;
         hands[shm_arena_class(&f->arena, 4096)].place = sweep;
@@ -1277,6 +1308,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_far_from_the_hand, setup_two_gib, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_in_a_shared_set, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_after_a_census, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_behind_claims, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_the_index, setup_small, teardown),
