@@ -1,11 +1,11 @@
-"""The Composer packages, installed without a network, in the frameworks that they are for: with the integration tests of
-the PSRs, Symfony's cache, Laravel's managers, and WordPress's calls beside its own object cache.
+"""The Composer packages, installed without a network by the commands of frameworks.md, in the frameworks that they are for:
+with the integration tests of the PSRs, Symfony's cache and its bundle with the settings of that page, Laravel's managers with
+theirs, and WordPress's calls beside its own object cache.
 
 TSLAB_TEST_FULL: also by the tests that the frameworks have for their own adapters, from Debian's sources. Of Symfony those of
 ApcuAdapter by our functions of APCu, and those of all adapters by ours, which sleep for three minutes; of Laravel those of
 its stores of arrays, tagged caches and sessions. WordPress's tests are not in its releases, and so not in Debian's sources."""
 
-import glob
 import json
 import os
 import re
@@ -20,11 +20,13 @@ from php import PHP, fetch_sources, pool, settings
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'frameworks')
 PACKAGES = os.path.abspath(sys.argv[4])
+PAGE = os.path.join(os.path.dirname(PACKAGES), 'frameworks.md')
 # Packages that Debian installs; composer is told that they are there.
 PROVIDED = {'psr/cache': '3.0', 'psr/simple-cache': '3.0', 'symfony/cache': '5.4', 'illuminate/cache': '8.83',
             'illuminate/session': '8.83', 'illuminate/support': '8.83'}
 SUITES = {'PsrTest': 'Cache/IntegrationTests', 'SymfonyTest': 'Symfony/Component/Cache',
           'LaravelTest': 'Illuminate/Container', 'ApcuTest': 'Symfony/Component/Cache'}
+BUNDLE = 'Symfony/Bundle/FrameworkBundle'
 WORDPRESS = '/usr/share/wordpress/wp-includes'
 
 composer, phpunit = shutil.which('composer'), shutil.which('phpunit')
@@ -47,22 +49,27 @@ def php(daemon, *command, environment=None, seconds=SECONDS * 2, **more):
 
 
 def install(daemon, work):
-    """A program's vendor/ folder with all packages in it."""
-    names = [json.load(open(path))['name'] for path in glob.glob(f'{PACKAGES}/*/composer.json')]
-    assert len(names) == 4, names
+    """A program's vendor/ folder with all packages in it, by the commands of the page."""
     with open(f'{work}/composer.json', 'w') as root:
-        json.dump({
-            'name': 'test/program',
-            'repositories': [{'type': 'path', 'url': f'{PACKAGES}/*', 'options': {'symlink': False}},
-                             {'packagist.org': False}],
-            'require': {name: '*' for name in names},
-            'provide': PROVIDED,
-        }, root)
+        json.dump({'name': 'test/program', 'repositories': {'packagist.org': False}, 'provide': PROVIDED}, root)
     home = {'COMPOSER_HOME': f'{work}/home', 'COMPOSER_ALLOW_SUPERUSER': '1', 'COMPOSER_DISABLE_NETWORK': '1'}
-    # By the PHP with our extension, which is part of the platform that composer checks.
-    php(daemon, composer, 'install', '--no-interaction', '--no-progress', f'--working-dir={work}', environment=home)
+    commands = [line.split() for line in open(PAGE).read().replace("'", '').replace('/path/to/tslab/bindings/php/packages',
+                                                                                  PACKAGES).splitlines()
+                if line.startswith('    composer ')]
+    assert [command[1] for command in commands] == ['config', 'require', 'require', 'require'], commands
+    # WordPress's drop-in is a file to copy on the page, and a package, too.
+    for _, *words in *commands, ['composer', 'require', 'tslab/wordpress']:
+        # By the PHP with our extension, which is part of the platform that composer checks.
+        php(daemon, composer, *words, '--no-interaction', f'--working-dir={work}', environment=home)
     assert os.path.exists(f'{work}/vendor/tslab/wordpress/object-cache.php')
     return f'{work}/vendor'
+
+
+def symfony_page(daemon, work, vendor):
+    """The settings of the page make a cache of Symfony's kernels."""
+    os.mkdir(f'{work}/kernel')
+    said = php(daemon, f'{HERE}/symfony-page.php', PAGE, f'{work}/kernel', environment={'VENDOR': vendor})
+    assert said == 'Tslab\\Symfony\\TslabAdapter by the page 1\n', said
 
 
 def lines(daemon, dropin, *more):
@@ -72,7 +79,7 @@ def lines(daemon, dropin, *more):
 def phpunit_suite(daemon, vendor, name):
     """The suite's tests that lifetimes end sleep most of the time."""
     text = php(daemon, phpunit, '--bootstrap', f'{HERE}/bootstrap.php', '--do-not-cache-result', '--test-suffix',
-               f'{name}.php', HERE, environment={'VENDOR': vendor}, **{'tslab.apcu_compat': int(name == 'ApcuTest')})
+               f'{name}.php', HERE, environment={'VENDOR': vendor, 'PAGE': PAGE}, **{'tslab.apcu_compat': int(name == 'ApcuTest')})
     print(name, text.splitlines()[-1])
 
 
@@ -113,6 +120,10 @@ with tempfile.TemporaryDirectory() as work, pool() as daemon:
     with ThreadPoolExecutor() as threads:
         list(threads.map(lambda name: phpunit_suite(daemon, vendor, name),
                          [name for name, needed in SUITES.items() if needed not in left_out]))
+    if os.path.exists(f'/usr/share/php/{BUNDLE}'):
+        symfony_page(daemon, work, vendor)
+    else:
+        left_out.append(BUNDLE)
     if os.path.exists(WORDPRESS):
         dropin = f'{vendor}/tslab/wordpress/object-cache.php'
         ours, theirs = lines(daemon, dropin), lines(daemon, f'{WORDPRESS}/cache.php')

@@ -16,9 +16,11 @@ class LaravelTest extends PHPUnit\Framework\TestCase
     {
         $this->app = new Container();
         Container::setInstance($this->app);
+        // The settings of frameworks.md, among those that Laravel's own files have.
+        preg_match('~// config/cache.php\n(.*)// config/session.php\n(.*?)```~s', file_get_contents($_SERVER['PAGE']), $page);
         $this->app->instance('config', new Config([
-            'cache' => ['default' => 'tslab', 'prefix' => 'test:', 'stores' => ['tslab' => ['driver' => 'tslab']]],
-            'session' => ['driver' => 'tslab', 'lifetime' => 10, 'cookie' => 'laravel', 'table' => null,
+            'cache' => eval("return [$page[1]];") + ['prefix' => 'test:'],
+            'session' => eval("return [$page[2]];") + ['lifetime' => 10, 'cookie' => 'laravel', 'table' => null,
                 'serialization' => 'php', 'encrypt' => false],
         ]));
         (new TslabServiceProvider($this->app))->register();
