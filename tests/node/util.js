@@ -83,4 +83,4 @@ function child(name, ...args) {
 
 const ended = (process) => new Promise((resolve) => process.on('close', (status, signal) => resolve(signal ?? status)));
 
-module.exports = { Daemon, IS_FULL, PACKAGE, TSLABD, child, ended, sleep, waitFor, tslab: require(PACKAGE) };
+module.exports = { Daemon, IS_FULL, PACKAGE, SECONDS, TSLABD, child, ended, sleep, waitFor, tslab: require(PACKAGE) };

@@ -5,6 +5,7 @@ that is away.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -36,6 +37,8 @@ if not shutil.which('redis-server'):
 
 BOUND_MS = 60_000       # so copies stay covered while the engine is stopped, unless a case says otherwise
 INI = {'session.save_handler': 'tslab', 'session.use_strict_mode': 1, 'session.gc_maxlifetime': 1000, 'session.cache_limiter': ''}
+N_KILLS = 11            # workers, at least: users go on until so many were killed
+KILLS_TIME = 60         # seconds, after which users stop all the same
 CHANCE = random.Random(int(os.environ.get('TSLAB_TEST_SEED') or 1))
 
 # A program that does what it is told, each line as a request does it.
@@ -496,7 +499,7 @@ class Fpms(Fixture):
     def test_workers_that_are_killed(self):
         """Nothing that was answered is lost, and no session that was ended comes back, on this host or the other one."""
         fpm, other = self.fpm(4), self.worker(self.host())
-        stop, killed, wrong = threading.Event(), [], []
+        stop, killed, wrong, end = threading.Event(), [], [], time.monotonic() + KILLS_TIME
 
         def kill():
             while not stop.wait(CHANCE.random() * 0.02):
@@ -507,7 +510,9 @@ class Fpms(Fixture):
                         os.kill(killed[-1], signal.SIGKILL)
 
         def live(name, over=[]):        # noqa: B006 (shared)
-            for i in range(8):
+            for i in itertools.count():
+                if i >= 8 and (len(killed) >= N_KILLS or time.monotonic() > end):
+                    break
                 value = f'{name}-{i}'
                 session = self.ask(fpm, f'/login?v={value}', None)[1]
                 for _ in range(3):
@@ -535,7 +540,7 @@ class Fpms(Fixture):
             stop.set()
             killer.join()
         self.assertEqual(wrong, [])
-        self.assertGreater(len(killed), 10)
+        self.assertGreaterEqual(len(killed), N_KILLS)
         over = live('last')
         wait_for(lambda: not any(other.read(session) for session in over))
         self.assertFalse(any(self.client.exists(f'session:{session}') for session in over))

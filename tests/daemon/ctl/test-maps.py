@@ -164,20 +164,27 @@ class Maps(Case):
         filled = self.client(daemon, VERB_CLIENT)
         self.assertEqual(filled.do('put 100 18000'), 'done')
         self.text('maps', 'set', 'values', '--evict', 'sieve')
-        for _ in range(5):
+
+        def write_and_die():
             writer = self.client(daemon, VERB_CLIENT)
             print('evict 100 100000000', file=writer.process.stdin, flush=True)
             time.sleep(0.3)
             writer.process.kill()
             writer.process.wait()
+
+        def has_given():
+            maps = {info['map']: info for info in self.json('maps')}
+            n_bytes = [info['bytes'] for info in maps.values()]
+            return (maps.keys() == {'values', 'evicting'} and min(info['evictions'] for info in maps.values()) > 2000 and
+                    max(n_bytes) - min(n_bytes) < maps['values']['bytes'] / 4)
+
+        for _ in range(5):
+            write_and_die()
+        ctl_case.wait_for(lambda: has_given() or write_and_die())       # however slow this machine is
         ctl_case.wait_for(lambda: self.json('status')['clients'] == 1)
         ctl_case.wait_for(lambda: all(len(self.text('keys', info['map']).splitlines()) == info['entries']
                                       for info in self.json('maps')))
-        maps = {info['map']: info for info in self.json('maps')}
-        self.assertEqual([info['failures'] for info in maps.values()], [0, 0])
-        self.assertGreater(maps['values']['evictions'], 2000)
-        self.assertGreater(maps['evicting']['evictions'], 2000)
-        self.assertLess(abs(maps['values']['bytes'] - maps['evicting']['bytes']), maps['values']['bytes'] / 4)
+        self.assertEqual([info['failures'] for info in self.json('maps')], [0, 0])
 
     def test_set_refused(self):
         for arguments, parts in (
