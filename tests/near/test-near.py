@@ -485,6 +485,36 @@ class ClusterTest(unittest.TestCase):
         wait_for(self.is_covered)
 
 
+    def replica_readers(self):
+        """Clients that read from replicas: by the options that this version has, and by a method and a function of the user's."""
+        class Own(redis.RedisCluster):
+            def on_connect(self, connection):
+                super().on_connect(connection)
+                connection.send_command('READONLY')
+                connection.read_response()
+
+        def read_only(connection):
+            connection.send_command(b'READONLY')
+            connection.read_response()
+
+        yield Own, {}
+        yield redis.RedisCluster, {'redis_connect_func': read_only}
+        yield redis.RedisCluster, {'read_from_replicas': True}
+        strategies = getattr(redis.cluster, 'LoadBalancingStrategy', ())
+        for strategy in strategies:
+            yield redis.RedisCluster, {'load_balancing_strategy': strategy}
+
+    def test_clients_that_read_from_replicas(self):
+        for kind, options in self.replica_readers():
+            engine = kind('127.0.0.1', self.servers[0].port, **options)
+            self.addCleanup(engine.close)
+            with self.subTest(kind=kind.__name__, **options), self.assertRaisesRegex(ValueError, 'replicas'):
+                tslab.NearCache(engine, self.cache.pool, prefix='p:')
+        plain = redis.RedisCluster('127.0.0.1', self.servers[0].port, redis_connect_func=lambda connection: connection.pid + 1)
+        self.addCleanup(plain.close)
+        tslab.NearCache(plain, self.cache.pool, prefix='p:')
+
+
 class TroubleTest(unittest.TestCase):
     """--check ends with what is wrong."""
 

@@ -660,12 +660,8 @@ class RoleTest(TroubleFixture):
 
 class EngineTest(TroubleFixture):
     def test_engines_that_cannot_be_used(self):
-        class Replicas:
-            read_from_replicas = True
-
         for engine, error, text in ((redis.asyncio.Redis(), TypeError, 'asyncio'),
-                                    (redis.Redis(decode_responses=True), ValueError, 'returns bytes'),
-                                    (Replicas(), ValueError, 'replicas')):
+                                    (redis.Redis(decode_responses=True), ValueError, 'returns bytes')):
             with self.assertRaisesRegex(error, text):
                 tslab.NearCache(engine, self.open(), prefix='p:')
         with self.assertRaises(ValueError):

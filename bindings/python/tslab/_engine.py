@@ -7,6 +7,7 @@ the run id and the role of the server at its end, and an answer becomes a copy o
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import inspect
@@ -55,6 +56,32 @@ def client_of(engine: Any, package: str = 'redis') -> Any:
     return clients.Redis.from_url(url, socket_timeout=SECONDS, socket_connect_timeout=SECONDS, retry=never)
 
 
+class _NewConnection:
+    """Notes the commands that a client sends on a new connection. All else that is done with it does nothing."""
+
+    def __init__(self) -> None:
+        self.commands: List[Any] = []
+
+    def send_command(self, *command: Any, **_: Any) -> None:
+        self.commands.append(command[0] if command else None)
+
+    @staticmethod
+    def read_response(*_: Any, **__: Any) -> bytes:
+        return b'OK'
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+def _sends_readonly(engine: Any) -> bool:
+    """Whether the connections of a cluster's client are in the mode without which no replica answers GET, whatever the option
+    is called that asks for it."""
+    connection = _NewConnection()
+    with contextlib.suppress(Exception):        # a function of the user may want more of a connection
+        getattr(engine, 'on_connect', lambda _: None)(connection)
+    return any(command in ('READONLY', b'READONLY') for command in connection.commands)
+
+
 def check(engine: Any, is_async: bool = False) -> None:
     """Refuses clients whose answers are not those of a primary, or no bytes."""
     if inspect.iscoroutinefunction(getattr(engine, 'execute_command', None)) != is_async:
@@ -63,8 +90,7 @@ def check(engine: Any, is_async: bool = False) -> None:
     if is_async and hasattr(engine, 'get_node_from_key'):
         raise TypeError('the engine is a cluster of redis.asyncio: take NearCache in threads')
     pool = getattr(engine, 'connection_pool', None)
-    if (getattr(engine, 'read_from_replicas', False) or getattr(engine, 'load_balancing_strategy', None) is not None
-            or getattr(pool, 'is_master', True) is False):
+    if _sends_readonly(engine) or getattr(pool, 'is_master', True) is False:
         raise ValueError('the engine reads from replicas, which may answer with a value from before a change; '
                          'use one that does not')
     encoder = engine.get_encoder() if hasattr(engine, 'get_encoder') else None
