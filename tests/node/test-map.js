@@ -30,6 +30,28 @@ test('values are bytes, of any size that the map takes', withMap('a', {}, (map) 
   assert.throws(() => map.put('large', Buffer.alloc((1 << 20) + 1)), { name: 'TslabError', code: 'E2BIG', errno: -7 });
 }));
 
+test('a key is the same one as text and as bytes, by each way to read it', withMap('a', {}, (map) => {
+  const keys = ['', 'a', '\u0001', 'ā', 'é', 'a'.repeat(127), 'a'.repeat(128), 'a'.repeat(129), 'a'.repeat(300), `${'a'.repeat(127)}é`,
+    `${'a'.repeat(128)}é`, '\u0000', 'a\u0000b', '😀', '€'.repeat(100)];
+  for (const [i, key] of keys.entries()) map.put(key, `${i}`);
+  assert.strictEqual(map.count(), keys.length);
+  const room = Buffer.alloc(8);
+  for (const [i, key] of keys.entries()) {
+    for (const name of [key, Buffer.from(key), new Uint8Array(Buffer.from(key))]) {
+      assert.strictEqual(map.getString(name), `${i}`);
+      assert.strictEqual(map.get(name).toString(), `${i}`);
+      assert.strictEqual(room.toString('latin1', 0, map.getInto(name, room)), `${i}`);
+    }
+    map.put(Buffer.from(key), Buffer.from('new'));
+    assert.strictEqual(map.getString(key), 'new');
+  }
+  map.put('\ud800', 'lone');
+  assert.strictEqual(map.getString('\ufffd'), 'lone', 'half of a character is one that stands for it');
+  for (const wrong of [new Float64Array(1), new DataView(new ArrayBuffer(1)), Object.create(Uint8Array.prototype), ['a']])
+    for (const read of [(key) => map.getString(key), (key) => map.getInto(key, room), (key) => map.put(key, 'v')])
+      assert.throws(() => read(wrong), TypeError);
+}));
+
 test('keys and values are text as UTF-8, too', withMap('a', {}, (map) => {
   for (const text of ['', 'a', 'ä', '€', '😀', 'a'.repeat(4000), '€'.repeat(1300)]) {
     map.put(`k${text.slice(0, 900)}`, text);

@@ -44,6 +44,11 @@ function copied(size) {
 /** Byte strings by key, shared by all processes of a pool. Made by Pool.map(). */
 class TslabMap {
   #native;
+  #getInto; // functions of #native, which has so many that V8 looks each up by its hash
+  #getIntoBytes;
+  #getString;
+  #getStringBytes;
+  #putPlain;
   #options;
   #bound = null;
   #boundLength = -1;
@@ -65,7 +70,13 @@ class TslabMap {
   }
 
   #open(flags) {
-    this.#native = this.pool._native.openMap(this.name, flags, ...this.#options);
+    const native = this.pool._native.openMap(this.name, flags, ...this.#options);
+    this.#native = native;
+    this.#getInto = native.getInto;
+    this.#getIntoBytes = native.getIntoBytes;
+    this.#getString = native.getString;
+    this.#getStringBytes = native.getStringBytes;
+    this.#putPlain = native.putPlain;
     this.#bound = null;
   }
 
@@ -103,15 +114,17 @@ class TslabMap {
 
   /** The value as a string, or undefined. */
   getString(key) {
-    const value = this.#native.getString(key);
-    if (typeof value === 'string') return value;
-    return value === ABSENT ? undefined : this.get(key)?.toString();
+    const value = key instanceof Uint8Array ? this.#getStringBytes(key) : this.#getString(key);
+    if (value !== undefined) return value;
+    return info.size === ABSENT ? undefined : this.get(key)?.toString();
   }
 
   /** Copies a value into a buffer, and returns its size; undefined where there is none. Makes no object. */
   getInto(key, buffer) {
     if (buffer !== this.#bound || buffer.length !== this.#boundLength) this.#bind(buffer);
-    const size = this.#native.getInto(key);
+    if (key instanceof Uint8Array) this.#getIntoBytes(key);
+    else this.#getInto(key);
+    const size = info.size;
     if (size >= 0) return size;
     if (size === TOO_LARGE) throw new TslabError('map_get', EMSGSIZE);
     return undefined;
@@ -156,7 +169,12 @@ class TslabMap {
   // Changes
 
   /** With `tags`, up to four of tag(), the entry is absent once invalidate() was called for one of them. */
-  put(key, value, { ttl, tags } = {}) {
+  put(key, value, options) {
+    if (options === undefined) {
+      this.#putPlain(key, value);
+      return;
+    }
+    const { ttl, tags } = options;
     this.#native.put(key, value, ttlMs(ttl), native.PUT, 0n, checkedTags(tags));
   }
 

@@ -22,6 +22,7 @@ const scratch = Buffer.from(addon.scratch);
 const versions = new BigUint64Array(addon.info, 0, 1);
 const doubles = new Float64Array(addon.info, 8, 2);
 const words = new Uint32Array(addon.info, 24, 3);
+const sizes = new Int32Array(addon.info, 36, 1);
 
 /** What the last call found out about an entry: struct Info of addon.h. */
 const info = {
@@ -31,6 +32,7 @@ const info = {
   get flags() { return words[0]; },
   get kind() { return words[1]; },
   get keySize() { return words[2]; },
+  get size() { return sizes[0]; },
 };
 
 module.exports = {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ASCII_MAX = 128 }; /* longer keys are not tried as UTF-16 */
+
 /* Throws an exception of the package's own class. */
 napi_value addon_fail(napi_env env, const char *call, int error) {
         napi_value make, arguments[2], undefined, exception;
@@ -43,25 +45,48 @@ static int bytes_of_long_string(napi_env env, napi_value value, struct Bytes *re
         return 0;
 }
 
+static int bytes_of_array(napi_env env, napi_value value, struct Bytes *ret) {
+        napi_typedarray_type type;
+        void *data;
+
+        ret->held = NULL;
+        if (napi_get_typedarray_info(env, value, &type, &ret->size, &data, NULL, NULL) != napi_ok ||
+            type != napi_uint8_array)
+                return -EINVAL;
+        ret->data = data ? data : ret->near;
+        return 0;
+}
+
 /*
  * The bytes of a string, as UTF-8, or of a Buffer or Uint8Array. The caller ends them with addon_bytes_end(), before
  * any JavaScript runs. -EINVAL: it is neither.
  */
 int addon_bytes(napi_env env, napi_value value, struct Bytes *ret) {
-        napi_typedarray_type type;
-        void *data;
-
         ret->held = NULL;
         if (napi_get_value_string_utf8(env, value, ret->near, sizeof(ret->near), &ret->size) == napi_ok) {
                 ret->data = ret->near;
                 /* It may be cut: a character has up to 4 bytes, and there is one for the end. */
                 return ret->size < sizeof(ret->near) - 4 ? 0 : bytes_of_long_string(env, value, ret);
         }
-        if (napi_get_typedarray_info(env, value, &type, &ret->size, &data, NULL, NULL) != napi_ok ||
-            type != napi_uint8_array)
-                return -EINVAL;
-        ret->data = data ? data : ret->near;
-        return 0;
+        return bytes_of_array(env, value, ret);
+}
+
+/* As addon_bytes(), faster for the strings that most keys are: V8 copies them as UTF-16 in half the time of UTF-8. */
+int addon_key(napi_env env, napi_value value, struct Bytes *ret) {
+        char16_t wide[ASCII_MAX + 2];
+        char16_t all = 0;
+
+        ret->held = NULL;
+        if (napi_get_value_string_utf16(env, value, wide, ASCII_MAX + 2, &ret->size) != napi_ok)
+                return bytes_of_array(env, value, ret);
+        if (ret->size > ASCII_MAX)
+                return addon_bytes(env, value, ret);
+        for (size_t i = 0; i < ret->size; i++) {
+                ret->near[i] = (char) wide[i];
+                all |= wide[i];
+        }
+        ret->data = ret->near;
+        return all < 0x80 ? 0 : addon_bytes(env, value, ret);
 }
 
 void addon_bytes_end(struct Bytes *bytes) {

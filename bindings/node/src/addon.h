@@ -30,7 +30,7 @@ typedef struct Info {
         uint32_t flags; /* TSLAB_MAP_* */
         uint32_t kind; /* INFO_* of map_get_value() */
         uint32_t key_size;
-        uint32_t reserved;
+        int32_t size; /* map_get_into(), map_get_string(): the value's, or a reason why there is none */
 } Info;
 
 enum { INFO_BYTES = 0, INFO_TEXT = 1, INFO_JSON = 2 };
@@ -78,6 +78,7 @@ struct Bytes {
 napi_value addon_fail(napi_env env, const char *call, int error);
 napi_value addon_throw_type(napi_env env, const char *text);
 int addon_bytes(napi_env env, napi_value value, struct Bytes *ret);
+int addon_key(napi_env env, napi_value value, struct Bytes *ret);
 void addon_bytes_end(struct Bytes *bytes);
 void addon_function(napi_env env, napi_value object, const char *name, napi_callback call, void *data);
 napi_value addon_number(napi_env env, double number);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NOT_A_VALUE "a value is a string, a Buffer or a Uint8Array"
+
 enum { ABSENT = -1, TOO_LARGE = -2 }; /* instead of a size */
 
 /* The arguments of a call, first the key, which is to be ended by addon_bytes_end(). NULL: it has thrown. */
@@ -18,7 +20,7 @@ Map *map_enter(napi_env env, napi_callback_info info, const char *call, size_t n
 
         if (napi_get_cb_info(env, info, &n, ret_arguments, NULL, (void **) &map) != napi_ok)
                 return NULL;
-        r = map->map ? addon_bytes(env, ret_arguments[0], ret_key) : -EBADF;
+        r = map->map ? addon_key(env, ret_arguments[0], ret_key) : -EBADF;
         if (r == 0)
                 return map;
         if (r == -EINVAL)
@@ -76,19 +78,66 @@ static napi_value map_bind(napi_env env, napi_callback_info info) {
         return NULL;
 }
 
-/* getInto(key) -> size */
+/*
+ * Puts the size of a value into the Info, where JavaScript reads it faster than it takes a result. False: there is
+ * none, or it has thrown.
+ */
+static bool map_found(napi_env env, Map *map, ssize_t n) {
+        if (n < 0 && n != -ENOENT && n != -EMSGSIZE) {
+                addon_fail(env, "map_get", (int) n);
+                return false;
+        }
+        INFO(map)->size = n >= 0 ? (int32_t) n : n == -ENOENT ? ABSENT : TOO_LARGE;
+        return n >= 0;
+}
+
+/* As map_enter(), for calls whose only argument is a key that lib/ has seen to be a Uint8Array. */
+static Map *map_enter_bytes(napi_env env, napi_callback_info info, struct Bytes *ret_key) {
+        napi_value key;
+        size_t n = 1;
+        void *data;
+        Map *map;
+
+        if (napi_get_cb_info(env, info, &n, &key, NULL, (void **) &map) != napi_ok)
+                return NULL;
+        if (napi_get_typedarray_info(env, key, NULL, &ret_key->size, &data, NULL, NULL) != napi_ok) {
+                addon_throw_type(env, "a key is a string, a Buffer or a Uint8Array");
+                return NULL;
+        }
+        if (!map->map) {
+                addon_fail(env, "map_get", -EBADF);
+                return NULL;
+        }
+        ret_key->held = NULL;
+        ret_key->data = data ? data : ret_key->near;
+        return map;
+}
+
+static napi_value map_copy_into(napi_env env, Map *map, struct Bytes *key) {
+        ssize_t n = tslab_map_get(map->map, key->data, key->size, map->bound, map->bound_size, NULL);
+
+        addon_bytes_end(key);
+        map_found(env, map, n);
+        return NULL;
+}
+
+/* getInto(key): the size is in the Info */
 static napi_value map_get_into(napi_env env, napi_callback_info info) {
         napi_value arguments[1];
         struct Bytes key;
-        ssize_t n;
         Map *map;
 
         map = map_enter(env, info, "map_get", 1, arguments, &key);
-        if (!map)
-                return NULL;
-        n = tslab_map_get(map->map, key.data, key.size, map->bound, map->bound_size, NULL);
-        addon_bytes_end(&key);
-        return map_sized(env, "map_get", n);
+        return map ? map_copy_into(env, map, &key) : NULL;
+}
+
+/* getIntoBytes(key): as getInto(), of a Uint8Array */
+static napi_value map_get_into_bytes(napi_env env, napi_callback_info info) {
+        struct Bytes key;
+        Map *map;
+
+        map = map_enter_bytes(env, info, &key);
+        return map ? map_copy_into(env, map, &key) : NULL;
 }
 
 static ssize_t map_find(Map *map, const struct Bytes *key, bool is_taken, uint32_t accept, void *buffer,
@@ -133,8 +182,13 @@ static napi_value map_find_value(napi_env env, napi_callback_info info) {
 }
 
 static bool is_ascii(const uint8_t *data, size_t size) {
-        uint64_t word, all = 0;
+        uint64_t word, words[8], all = 0;
 
+        for (; size >= sizeof(words); data += sizeof(words), size -= sizeof(words)) {
+                memcpy(words, data, sizeof(words));
+                all |= (words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) |
+                       (words[6] | words[7]);
+        }
         for (; size >= sizeof(word); data += sizeof(word), size -= sizeof(word)) {
                 memcpy(&word, data, sizeof(word));
                 all |= word;
@@ -156,19 +210,30 @@ static napi_value map_text(napi_env env, const uint8_t *data, size_t size) {
         return status == napi_ok ? value : NULL;
 }
 
-/* getString(key) -> string, whatever the bytes are, or a size where it is not in the scratch memory */
+static napi_value map_make_string(napi_env env, Map *map, struct Bytes *key) {
+        ssize_t n = tslab_map_get(map->map, key->data, key->size, SCRATCH(map), SCRATCH_SIZE, NULL);
+
+        addon_bytes_end(key);
+        return map_found(env, map, n) ? map_text(env, SCRATCH(map), (size_t) n) : NULL;
+}
+
+/* getString(key) -> string, whatever the bytes are; undefined, and a reason in the Info */
 static napi_value map_get_string(napi_env env, napi_callback_info info) {
         napi_value arguments[1];
         struct Bytes key;
-        ssize_t n;
         Map *map;
 
         map = map_enter(env, info, "map_get", 1, arguments, &key);
-        if (!map)
-                return NULL;
-        n = tslab_map_get(map->map, key.data, key.size, SCRATCH(map), SCRATCH_SIZE, NULL);
-        addon_bytes_end(&key);
-        return n >= 0 ? map_text(env, SCRATCH(map), (size_t) n) : map_sized(env, "map_get", n);
+        return map ? map_make_string(env, map, &key) : NULL;
+}
+
+/* getStringBytes(key): as getString(), of a Uint8Array */
+static napi_value map_get_string_bytes(napi_env env, napi_callback_info info) {
+        struct Bytes key;
+        Map *map;
+
+        map = map_enter_bytes(env, info, &key);
+        return map ? map_make_string(env, map, &key) : NULL;
 }
 
 /* The head of JSON behind the tags for self-described CBOR and JSON: its size, or 0. lib/value.js has the format. */
@@ -265,8 +330,7 @@ static napi_value map_put(napi_env env, napi_callback_info info) {
         r = addon_bytes(env, arguments[1], &value);
         if (r < 0) {
                 addon_bytes_end(&key);
-                return r == -EINVAL ? addon_throw_type(env, "a value is a string, a Buffer or a Uint8Array")
-                                    : addon_fail(env, "map_put", r);
+                return r == -EINVAL ? addon_throw_type(env, NOT_A_VALUE) : addon_fail(env, "map_put", r);
         }
         if (addon_to_lifetime(env, arguments[2], &options.ttl_ms) &&
             addon_to_uint32(env, arguments[3], &options.mode) &&
@@ -277,6 +341,28 @@ static napi_value map_put(napi_env env, napi_callback_info info) {
         addon_bytes_end(&value);
         addon_bytes_end(&key);
         return map_changed(env, "map_put", r);
+}
+
+/* putPlain(key, value): as put() without the others, which take as long to convert as the change takes */
+static napi_value map_put_plain(napi_env env, napi_callback_info info) {
+        napi_value arguments[2];
+        struct Bytes key, value;
+        Map *map;
+        int r;
+
+        map = map_enter(env, info, "map_put", 2, arguments, &key);
+        if (!map)
+                return NULL;
+        r = addon_bytes(env, arguments[1], &value);
+        if (r == 0) {
+                r = tslab_map_put(map->map, key.data, key.size, value.data, value.size, TSLAB_EPOCH_CURRENT);
+                addon_bytes_end(&value);
+        } else if (r == -EINVAL) {
+                addon_bytes_end(&key);
+                return addon_throw_type(env, NOT_A_VALUE);
+        }
+        addon_bytes_end(&key);
+        return r < 0 ? addon_fail(env, "map_put", r) : NULL;
 }
 
 /* remove(key, version?) -> whether it was there, with that version */
@@ -430,10 +516,13 @@ static void map_define(napi_env env, napi_value object, Map *map) {
         } functions[] = {
                 { "bind", map_bind },
                 { "getInto", map_get_into },
+                { "getIntoBytes", map_get_into_bytes },
                 { "find", map_find_value },
                 { "getString", map_get_string },
+                { "getStringBytes", map_get_string_bytes },
                 { "getValue", map_get_value },
                 { "put", map_put },
+                { "putPlain", map_put_plain },
                 { "remove", map_remove },
                 { "touch", map_touch },
                 { "tag", map_tag },
