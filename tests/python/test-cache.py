@@ -337,8 +337,6 @@ class Alone(unittest.TestCase):
             self.assertEqual(cache.get('a'), 'old')
             return 'new'
 
-        with self.assertLogs('tslab', 'WARNING'):
-            self.assertEqual(cache.get_or_compute('a', lambda: 1 / 0, early=1000), 'old')
         self.assertEqual(cache.get_or_compute('a', make, early=1000), 'new')
         self.assertEqual(cache.get('a'), 'new')
         with self.assertRaises(KeyboardInterrupt):
@@ -350,6 +348,34 @@ class Alone(unittest.TestCase):
         self.assertEqual(cache.get_or_compute('c', lambda: 'first', early=1000, tags=['t']), 'first')
         self.assertEqual(cache.get_or_compute('c', lambda: cache.invalidate('t'), early=1000, tags=['t']), True)
         self.assertIsNone(cache.get('c'))
+
+    def test_refreshes_early_that_fail(self):
+        """They are tried once a second, by all callers together, and not at each call."""
+        def fail():
+            failed.append(time.monotonic())
+            raise ZeroDivisionError
+
+        async def fail_async():
+            fail()
+
+        failed = []
+        for name, make in ('sync', fail), ('async', fail_async), ('unkept', lambda: failed.append(time.monotonic()) or b'x' * (2 << 20)):
+            failed.clear()
+            cache = self.open(name=f'early {name}', ttl=100)
+            cache.set('a', 'old')
+            begin, n = time.monotonic(), 0
+            with self.assertLogs('tslab', 'WARNING'):
+                while len(failed) < 3:
+                    if name == 'async':
+                        asyncio.run(cache.get_or_compute_async('a', make, early=1000))
+                    else:
+                        self.assertIn(beside(cache.get_or_compute, 'a', make, early=1000), ('old', b'x' * (2 << 20)))
+                    n += 1
+            self.assertGreater(failed[-1] - begin, 1.9)
+            self.assertGreater(n, 3)
+            self.assertEqual(cache.get('a'), 'old')
+        cache.set('a', 'older')
+        daemon.wait_for(lambda: cache.get_or_compute('a', lambda: 'new', early=1000) == 'new')
 
     def test_refreshes_early_once(self):
         """A caller that has found a value that was due looks again: another may have computed it since."""

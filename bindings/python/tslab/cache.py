@@ -34,6 +34,7 @@ _computing: contextvars.ContextVar[FrozenSet[Tuple[bytes, int, int]]] = contextv
 _NONE = object()
 _tasks: Set[Any] = set()    # that compute values before their end
 _FOUND, _COMPUTE, _WAIT, _REFRESH = range(4)
+_AGAIN_SECONDS = 1      # until a value is computed before its end once more, after that has failed
 _EARLY = b'\0early\0'      # and a key: the claim of the caller that computes the key's value before its end
 
 
@@ -252,8 +253,9 @@ class Cache(Store):
     @contextlib.contextmanager
     def _refreshing(self, key: bytes, claim: Any, present: Tuple[Any, int], ttl: Optional[Lifetime],
                     tags: Sequence[Key]) -> Iterator[List[Any]]:
-        """The body appends the new value to the list, which begins with the present one. Its Exceptions are logged."""
-        early, result = _EARLY + key, [present[0]]
+        """The body appends the new value to the list, which begins with the present one. Its Exceptions are logged, and the
+        next try is a second later."""
+        early, result, has_failed = _EARLY + key, [present[0]], False
         try:
             handles = self._tags(tags)      # the body has not begun: such an Exception is the caller's
             try:
@@ -264,11 +266,22 @@ class Cache(Store):
                         self._write(Map.replace, key, present[1], self.dumps(result[-1]), EPOCH_CURRENT, self._lifetime(ttl),
                                     handles)
             except UNKEPT as e:
+                has_failed = True
                 self._tell_unkept(e)
             except Exception as e:      # noqa: BLE001 (of `make`)
+                has_failed = True
                 self._log_seldom('early', 'a computation before the end of a value failed: %s: %s', type(e).__name__, e)
         finally:
-            self._give_up(early, claim)
+            if not (has_failed and self._put_off(early, claim)):
+                self._give_up(early, claim)
+
+    def _put_off(self, early: bytes, claim: Any) -> bool:
+        """Keeps the claim for a while, so that not every caller computes in vain. It ends with this process, too."""
+        with contextlib.suppress(Error):
+            if claim.mine and _wait.is_own(claim.pid):
+                self._use(Map._extend, early, ffi.new('tslab_handle *', claim.version), _AGAIN_SECONDS)
+                return True
+        return False
 
     async def _refresh_async(self, key: bytes, claim: Any, present: Tuple[Any, int], ttl: Optional[Lifetime],
                              tags: Sequence[Key], make: Callable[[], Any]) -> None:
