@@ -5,7 +5,9 @@
 
 import errno
 import importlib.util
+import math
 import os
+import struct
 import sys
 import threading
 import time
@@ -285,6 +287,25 @@ class Limits(Fixture):
         self.assertFalse(any(limiter.hit(item, 'd') for limiter in limiters))
         self.storage.clear(item.key_for('d'))
         self.assertTrue(all(limiter.hit(item, 'd') for limiter in limiters[:2]))
+
+    def test_values_of_others(self):
+        """They count as absent: bytes of a former version, which kept the times alone, and of any other program."""
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        times = [struct.pack(f'{n}d', *(now - i / 3 for i in range(n))) for n in (1, 2, 3, 4)]
+        doubles = [struct.pack('2d', now, n) for n in (math.nan, math.inf, -math.inf, -5, 0, 1e300)]
+        windows = [struct.pack('dqq', begin, before, current) for begin, before, current in (
+            (math.nan, 1, 1), (-math.inf, 1, 1), (now, -5, 1), (now, 1, -5), (now, 2 ** 62, 2 ** 62))]
+        for data in b'', b'x', b'x' * 16, b'x' * 24, b'[1, 2]', *times, *doubles, *windows:
+            for strategy in self.strategies():
+                limiter, item = strategy(self.storage), self.limits.parse('2/day')
+                key = item.key_for('f')
+                with self.subTest(strategy=strategy.__name__, data=data):
+                    for name in key.encode(), b'moving ' + key.encode(), b'sliding ' + key.encode():
+                        self.storage._cache.map.put(name, data, ttl=100)
+                    limiter.get_window_stats(item, 'f')
+                    self.assertTrue(limiter.test(item, 'f'))
+                    self.assertEqual([limiter.hit(item, 'f') for _ in range(3)], [True, True, False])
+                    self.assertEqual(limiter.get_window_stats(item, 'f')[1], 0)
 
     def test_more_entries_than_a_value_has_room_for(self):
         limiter, item = self.limits.strategies.MovingWindowRateLimiter(self.storage), self.limits.parse('2000000/day')

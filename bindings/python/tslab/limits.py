@@ -40,6 +40,7 @@ from tslab.pool import EPOCH_CURRENT
 
 _R = TypeVar('_R')
 _WINDOW = struct.Struct('dqq')      # when the current window began, and the counts of the one before and of this one
+_COUNT_MAX = 2 ** 53                # above all of ours
 _STEPS = 4096                       # of a moving window: an entry for each, and not for each hit, where the limit is higher
 
 
@@ -65,7 +66,11 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
     def incr(self, key: str, expiry: float, elastic_expiry: Any = False, amount: int = 1) -> int:
         if not isinstance(elastic_expiry, bool):    # limits 5 has no such argument, and may pass the next one in its place
             amount, elastic_expiry = elastic_expiry, False
-        count = self._cache.incr(key, amount, ttl=expiry)
+        try:
+            count = self._cache.incr(key, amount, ttl=expiry)
+        except TypeError:               # another program's value
+            self._cache.delete(key)
+            count = self._cache.incr(key, amount, ttl=expiry)
         if elastic_expiry:
             self._cache.touch(key, expiry)
         return count
@@ -102,6 +107,8 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
             except ChangedError:
                 pass
 
+    # A value that is none of ours, as one of a former version, counts as absent, and the next hit replaces it.
+
     # Moving windows: the times of the entries that were acquired, each with their number, the latest first. Times to come,
     # as of before a reboot, count as of now.
 
@@ -113,8 +120,10 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
     @staticmethod
     def _times(data: bytes, expiry: float) -> array.array[float]:
         entries, now = array.array('d'), _now()
-        size = 2 * entries.itemsize
-        entries.frombytes(data[:len(data) // size * size])
+        if len(data) % (2 * entries.itemsize) == 0:
+            entries.frombytes(data)
+        if not all(1 <= n < _COUNT_MAX and n.is_integer() for n in entries[1::2]):
+            return array.array('d')
         left = ((min(t, now), n) for t, n in zip(entries[::2], entries[1::2]) if t >= now - expiry)
         return array.array('d', itertools.chain.from_iterable(left))
 
@@ -142,6 +151,8 @@ class TslabStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport):
     def _window(data: bytes, expiry: int, now: float) -> Tuple[float, int, int]:
         """When the window of now began, and both counts."""
         begin, before, current = _WINDOW.unpack(data) if len(data) == _WINDOW.size else (now, 0, 0)
+        if not (math.isfinite(begin) and 0 <= before < _COUNT_MAX and 0 <= current < _COUNT_MAX):
+            return now, 0, 0
         begin = min(begin, now)         # a time of before a reboot
         n = (now - begin) // expiry
         if n == 0:
