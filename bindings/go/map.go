@@ -28,6 +28,9 @@ type Map struct {
 	pool   *Pool
 	name   string
 	closed uint32
+	_      [64]byte // the next ones change; the others are on a cache line that does not
+	likely uint32   // size of the last value that was found, for Get; 0: not known, or above likelyMax
+	varied uint32   // how often a value had another size
 }
 
 // MapOptions belong to the map: all but the first two count only if the call creates it.
@@ -182,11 +185,37 @@ const roomSize = 4096
 // Rooms into which values are copied before their size is known.
 var rooms = sync.Pool{New: func() any { return new([roomSize]byte) }}
 
+// Values of a map often have one size. Then C copies into the memory that Get returns, and not into a room before that.
+const (
+	likelyMax = 1024 // what a key that is absent costs in memory
+	variedMax = 64   // after that a map is one of values of many sizes
+)
+
 // Get returns a copy of a key's value, whole as it was at one moment. ErrNotFound: the key is absent.
 func (m *Map) Get(key []byte) ([]byte, error) {
+	if size := atomic.LoadUint32(&m.likely); size != 0 && !m.isClosed() {
+		value := make([]byte, size)
+		k, n := bytesOf(key)
+		r := int64(C.shim_get(m.native, k, n, (*C.byte_t)(unsafe.Pointer(&value[0])), C.size_t(size)))
+		runtime.KeepAlive(m)
+		if r == int64(size) {
+			return value, nil
+		}
+		if r < 0 && r != -int64(syscall.EMSGSIZE) {
+			return nil, m.fail(r)
+		}
+		atomic.StoreUint32(&m.likely, 0)
+		atomic.AddUint32(&m.varied, 1)
+		if r >= 0 {
+			return append(make([]byte, 0, r), value[:r]...), nil
+		}
+	}
 	room := rooms.Get().(*[roomSize]byte)
 	value, err := m.getIn(key, room[:])
 	rooms.Put(room)
+	if size := len(value); size <= likelyMax && size != 0 && atomic.LoadUint32(&m.varied) < variedMax {
+		atomic.StoreUint32(&m.likely, uint32(size))
+	}
 	return value, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -73,6 +74,65 @@ func TestErrors(t *testing.T) {
 
 func newNamed(t testing.TB, pool *tslab.Pool, name string, how tslab.MapOptions) *tslab.Map {
 	return must(pool.MapWith(name, how))
+}
+
+func TestSizes(t *testing.T) {
+	m := must(open(t).Map("sizes"))
+	sizes := []int{0, 1, 7, 256, 1024, 1025, 4096, 4097, 70000}
+	for i, size := range sizes {
+		check(t, m.Put([]byte(fmt.Sprint(i)), bytes.Repeat([]byte{byte(i)}, size)))
+	}
+	get := func(i int) {
+		value := must(m.Get([]byte(fmt.Sprint(i))))
+		if !bytes.Equal(value, bytes.Repeat([]byte{byte(i)}, sizes[i])) || cap(value) > len(value)+len(value)/4+16 {
+			t.Fatalf("a value of %d bytes has %d, and room for %d", sizes[i], len(value), cap(value))
+		}
+	}
+	for round := 0; round < 20; round++ {
+		for i := range sizes { // each behind each, and behind itself
+			for j := range sizes {
+				get(i)
+				get(j)
+				get(j)
+				_, err := m.Get([]byte("absent"))
+				same(t, errors.Is(err, tslab.ErrNotFound), true)
+			}
+		}
+	}
+	check(t, m.Close())
+	_, err := m.Get([]byte("3"))
+	same(t, errors.Is(err, tslab.ErrClosed), true)
+}
+
+func heap() uint64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// A batch gives back the memory of a large call.
+func TestBatchAfterLargeCall(t *testing.T) {
+	m := must(open(t).Map("batch of many"))
+	keys := make([][]byte, 10000)
+	for i := range keys {
+		keys[i] = []byte(fmt.Sprint(i))
+	}
+	check(t, m.Put(keys[5], []byte("five")))
+	var batch tslab.Batch
+	before := heap()
+	same(t, string(must(batch.Get(m, keys))[5]), "five")
+	if n := heap() - before; n < 10000000 {
+		t.Fatalf("a large call has taken %d bytes", n)
+	}
+	for i := 0; i < 2000; i++ {
+		same(t, string(must(batch.Get(m, keys[:8]))[5]), "five")
+	}
+	if n := int64(heap()) - int64(before); n > 1000000 {
+		t.Fatalf("small calls keep %d bytes", n)
+	}
+	same(t, string(must(batch.Get(m, keys))[5]), "five")
+	runtime.KeepAlive(&batch)
 }
 
 func TestBatch(t *testing.T) {
