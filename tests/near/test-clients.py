@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-TESTS = [('test-near.py', 'NearTest', 'ClusterTest'), ('test-trouble.py', 'SilentTest', 'EngineTest'), ('test-tls.py',)]
+TESTS = [('test-near.py', 'NearTest', 'AsyncTest', 'ClusterTest'), ('test-trouble.py', 'SilentTest', 'EngineTest'), ('test-tls.py',)]
 SKIPPED = 77
 
 

@@ -7,6 +7,7 @@ import datetime
 import itertools
 import os
 import pickle
+import random
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ import tslab  # noqa: E402
 from daemon import SECONDS, Daemon, free_port, wait_for  # noqa: E402
 from servers import TSLAB_NEAR, Counted, Near, Redis  # noqa: E402
 
+CANCELS = unittest.skipIf(redis.__version__ < '5', 'redis-py 4 does not survive tasks that are cancelled')
 BOUND_MS = 5000      # longer than this process may have to wait beside others
 
 
@@ -345,6 +347,7 @@ class AsyncTest(NearFixture):
             for done in [threads.submit(asyncio.run, act(number, True)) for number in range(4)]:
                 done.result()
 
+    @CANCELS
     def test_a_storm_of_misses(self):
         """One of the tasks asks; the loop goes on meanwhile, and a task that is cancelled leaves no claim."""
         keys = itertools.count()
@@ -382,15 +385,105 @@ class AsyncTest(NearFixture):
                         await cache.get('unknown')
             finally:
                 self.redis.process.send_signal(signal.SIGCONT)
-            await self.eventually_async(lambda: tried(cache.get('unknown')), None)
-
-        async def tried(call):
-            try:
-                return await call
-            except redis.RedisError as e:
-                return e
+            await self.eventually_async(lambda: self.tried(cache.get('unknown')), None)
 
         self.run_with(act)
+
+    def test_a_server_that_is_down_at_first(self):
+        """An error at once, and the server's values as soon as it is there."""
+        async def act(cache):
+            begin = time.monotonic()
+            for call, *arguments in [(cache.get, 'a'), (cache.mget, 'ab'), (cache.hgetall, 'h'), (cache.smembers, 's'),
+                                     (cache.set, 'a', '1'), (cache.delete, 'a')] * 3:
+                with self.assertRaises(redis.RedisError):
+                    await call(*arguments)
+            self.assertLess(time.monotonic() - begin, SECONDS / 4)
+            for results in await asyncio.gather(*(cache.get('a') for _ in range(50)), return_exceptions=True):
+                self.assertIsInstance(results, redis.RedisError)
+            self.redis.start()
+            self.redis.client().set('p:a', b'one')
+            await self.eventually_async(lambda: self.tried(cache.get('a')), b'one')
+
+        self.redis.kill()
+        self.run_with(act)
+
+    @staticmethod
+    async def tried(call):
+        try:
+            return await call
+        except redis.RedisError as e:
+            return e
+
+    def test_a_server_that_is_killed_in_the_middle(self):
+        """Tasks get its errors or right values, none waits for long, and no claim stays."""
+        async def act(cache):
+            async def read(i):
+                while not is_over:
+                    key = f'{i % 10}'
+                    found = await self.tried(cache.get(key))
+                    self.assertTrue(found is None or found == key.encode() or isinstance(found, redis.RedisError), found)
+                    cache.drop(key)
+                    counts[type(found)] = counts.get(type(found), 0) + 1
+                    await asyncio.sleep(0)
+
+            for _ in range(3):
+                is_over, counts = False, {}
+                self.fill()
+                tasks = [asyncio.ensure_future(read(i)) for i in range(30)]
+                while counts.get(bytes, 0) < 50:
+                    await asyncio.sleep(0.01)
+                self.redis.kill()
+                while sum(n for kind, n in counts.items() if issubclass(kind, redis.RedisError)) < 50:
+                    await asyncio.sleep(0.01)
+                self.redis.start()
+                self.fill()
+                counts.clear()
+                while counts.get(bytes, 0) < 50:
+                    await asyncio.sleep(0.01)
+                is_over = True
+                await asyncio.wait_for(asyncio.gather(*tasks), SECONDS)
+                for i in range(10):
+                    await self.eventually_async(lambda i=i: self.tried(cache.get(f'{i}')), b'%d' % i)
+
+        self.run_with(act)
+
+    def fill(self, n=10):
+        for i in range(n):
+            self.redis.client().set(f'p:{i}', f'{i}')
+
+    @CANCELS
+    def test_tasks_that_are_cancelled(self):
+        """At any moment: no other task gets the answer that theirs was, and none waits for their claims."""
+        async def act(cache):
+            async def use(i):
+                key = f'{i}'
+                cache.drop(key)
+                found = await kinds.choice((cache.get, lambda key: cache.mget([key]), lambda key: cache.set(key, key)))(key)
+                if found is not None:
+                    self.assertIn(found, (key.encode(), [key.encode()]))
+
+            async def cancel(i):
+                task = asyncio.ensure_future(use(i))
+                for _ in range(kinds.randrange(12)):
+                    await asyncio.sleep(0)
+                if i % 2:
+                    task.cancel()
+                try:
+                    await task
+                except asyncio.CancelledError:
+                    cancelled.append(i)
+
+            for _ in range(20):
+                await asyncio.gather(*(cancel(i) for i in range(50)))
+                begin = time.monotonic()
+                for i in range(50):
+                    self.assertEqual(await cache.get(f'{i}'), b'%d' % i)
+                self.assertLess(time.monotonic() - begin, SECONDS / 2)
+            self.assertGreater(len(cancelled), 50)
+
+        cancelled, kinds = [], random.Random(7)
+        self.fill(50)
+        self.run_with(act, wait=SECONDS)
 
     def test_clients_of_another_kind(self):
         self.assertRaisesRegex(TypeError, 'AsyncNearCache', tslab.NearCache, redis.asyncio.Redis(), self.cache.pool, prefix='p:')
