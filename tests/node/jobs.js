@@ -16,6 +16,12 @@ const JOBS = {
     setInterval(() => {}, 1e6);
   },
 
+  /** Claims a key, and stays. */
+  hold(socket, key) {
+    process.stdout.write(tslab.open(socket).map('claims').claim(key).isMine ? 'held' : 'not held');
+    setInterval(() => {}, 1e6);
+  },
+
   computeForever(socket, key) {
     new tslab.Cache(tslab.open(socket)).getOrCompute(key, () => new Promise((resolve) => setTimeout(resolve, 1e9)));
   },

@@ -8,6 +8,12 @@
 
 #include <uv.h>
 
+/*
+ * Waits that end take so much of one turn of the loop; those that are left come with the next. The continuation of one
+ * may take longer.
+ */
+#define TURN_NS 500000
+
 struct Waiter {
         uv_poll_t poll; /* first: libuv hands it to on_closed() */
         Env *env;
@@ -48,14 +54,17 @@ static void wait_tell(Waiter *waiter, uint64_t wait, int result) {
 
 static void wait_on_readable(uv_poll_t *poll, int status, int events) {
         Waiter *waiter = (Waiter *) poll;
+        uint64_t wait, end = uv_hrtime() + TURN_NS;
         napi_handle_scope scope;
-        uint64_t wait;
         int result;
 
         (void) status;
         (void) events;
-        /* JavaScript may close the pool meanwhile: the memory of the waiter stays until the loop has gone on. */
-        while (waiter->waiter && tslab_waiter_next(waiter->waiter, &wait, &result) > 0) {
+        /*
+         * JavaScript may close the pool meanwhile: the memory of the waiter stays until the loop has gone on. The
+         * descriptor is readable while there are more.
+         */
+        while (waiter->waiter && uv_hrtime() < end && tslab_waiter_next(waiter->waiter, &wait, &result) > 0) {
                 if (--waiter->n_waits == 0)
                         uv_unref((uv_handle_t *) poll);
                 if (napi_open_handle_scope(waiter->napi, &scope) != napi_ok)
