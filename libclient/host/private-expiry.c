@@ -66,17 +66,24 @@ void expiry_run(struct tslab *pool) {
         pool_end(pool);
 }
 
-/* Deletes without control work. False: this call has looked at all slabs, or could not enter. */
+/*
+ * Deletes without control work. False: it could not enter, or the call has looked at all slabs since it deleted an
+ * entry. If it looked at each once, others would take what it gave back while its thread waits for a processor, and it
+ * would fail though these entries are over by now, too.
+ */
 static bool delete_expired(struct tslab *pool, uint64_t now_ms, uint64_t *n_slabs) {
         uint64_t until_usec = proto_deadline(URGENT_SLICE_USEC),
                  n_ever = shm_arena_n_slabs_ever(&pool->arena);
+        bool deleted = false;
         ThreadState *thread;
 
         if (pool_enter(pool, &thread) < 0)
                 return false;
         while (*n_slabs < n_ever && proto_now_usec() < until_usec)
-                *n_slabs += shm_expiry_help(&thread->actor, now_ms, EXPIRY_SLABS);
+                *n_slabs += shm_expiry_help(&thread->actor, now_ms, EXPIRY_SLABS, &deleted);
         pool_leave(pool, thread);
+        if (deleted)
+                *n_slabs = 0;
         return *n_slabs < n_ever;
 }
 

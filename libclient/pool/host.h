@@ -16,7 +16,7 @@
 /* The attempts to find memory for one change of a map. Begin with zeros. */
 typedef struct HostRetry {
         unsigned n_slices; /* in which expired entries were deleted */
-        uint64_t n_slabs; /* that were looked at beside others' control work */
+        uint64_t n_slabs; /* that were looked at beside others' control work, since entries were deleted */
         bool asked; /* for the caches of threads */
 } HostRetry;
 

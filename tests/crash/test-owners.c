@@ -129,12 +129,14 @@ static void on_execute(int signal) {
         _exit(1);
 }
 
-static void work(unsigned i) {
+static void work(unsigned i, pid_t parent) {
         const struct sigaction action = { .sa_handler = on_execute };
         Worker *worker = &storm.workers[i];
         pthread_t thread;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(1); /* the test failed before this process could ask to end with it */
         alarm(WATCHDOG_SECONDS);
         (void) !nice(10); /* the test shall not wait for a processor */
         if (sigaction(SIGUSR1, &action, NULL) < 0 ||
@@ -146,14 +148,14 @@ static void work(unsigned i) {
 static void start(unsigned i) {
         Worker *worker = &storm.workers[i];
         int ends[2];
-        pid_t pid;
+        pid_t parent = getpid(), pid;
 
         assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
         worker->random = seed_next(&storm.random);
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-                work(i);
+                work(i, parent);
         worker->pid = pid;
         close(ends[1]);
         worker->executed = ends[0];

@@ -120,11 +120,12 @@ static inline void t1_pass_after(void) {
 
 /* A thread deletes beside a maintainer that stands still, or goes on. */
 static inline void help_at(unsigned actor, uint64_t ms) {
+        bool deleted = false;
         uint32_t n = 0;
 
         set_clock(ms);
         while (n < shm_arena_n_slabs_ever(&world_arena))
-                n += shm_expiry_help(world_actor(actor), ms, 1);
+                n += shm_expiry_help(world_actor(actor), ms, 1, &deleted);
 }
 
 static inline void t1_help_after(void) {

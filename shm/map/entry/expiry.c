@@ -176,19 +176,28 @@ static uint64_t kept_until(const ShmTrie *trie, const ShmMapView *view) {
                                                           : shm_map_kept_until(trie, view);
 }
 
+/* A look at the entries of slabs, by a pass or for a call that needs memory. */
+typedef struct Look {
+        ShmActor *actor;
+        uint64_t now_ms;
+        ShmTrie trie; /* the last entry is in it */
+        uint64_t n_deleted;
+} Look;
+
 /* Returns the end of the entry if it is still to come, or if the entry must be looked at again; else 0. */
-static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms, ShmTrie *trie) {
+static uint64_t expire_leaf(Look *look, ShmMapView *view) {
         uint64_t kept;
         bool done;
 
-        if (!open_map_of(control->arena, view, trie))
+        if (!open_map_of(look->actor->arena, view, &look->trie))
                 return 0;
-        kept = kept_until(trie, view);
-        if (kept > now_ms)
-                return kept == SHM_MAP_FOREVER || kept - now_ms <= KEPT_MS_MAX ? kept : 0;
-        shm_tally_begin(control, trie);
-        done = delete_leaf(control, trie, view);
-        shm_tally_end(control, trie);
+        kept = kept_until(&look->trie, view);
+        if (kept > look->now_ms)
+                return kept == SHM_MAP_FOREVER || kept - look->now_ms <= KEPT_MS_MAX ? kept : 0;
+        shm_tally_begin(look->actor, &look->trie);
+        done = delete_leaf(look->actor, &look->trie, view);
+        shm_tally_end(look->actor, &look->trie);
+        look->n_deleted += done;
         return done ? 0 : view->expires;
 }
 
@@ -196,58 +205,56 @@ static uint64_t expire_leaf(ShmActor *control, ShmMapView *view, uint64_t now_ms
  * A delete spends most of its time on fetching the nodes of its entry's path, which others do not use. So the nodes of
  * several entries of one map are fetched together.
  */
-static void fetch_paths(ShmArena *arena, const ShmMapView *views, uint32_t n, uint64_t now_ms,
-                        ShmTrie *trie) {
+static void fetch_paths(Look *look, const ShmMapView *views, uint32_t n) {
         uint64_t hashes[BATCH_MAX];
         uint32_t n_hashes = 0;
 
-        if (n < 2 || !open_map_of(arena, &views[0], trie))
+        if (n < 2 || !open_map_of(look->actor->arena, &views[0], &look->trie))
                 return;
         for (uint32_t i = 0; i < n; i++)
-                if (views[i].head.map == trie->map && views[i].expires <= now_ms)
+                if (views[i].head.map == look->trie.map && views[i].expires <= look->now_ms)
                         hashes[n_hashes++] = views[i].head.hash;
-        shm_trie_prefetch(trie, hashes, n_hashes);
+        shm_trie_prefetch(&look->trie, hashes, n_hashes);
 }
 
 /* Looks at some slots of a slab, from `slot` on. Returns the earliest end of the entries that stay. */
-static uint64_t expire_slots(ShmActor *control, uint32_t slab, uint32_t slot, uint64_t now_ms,
-                             ShmTrie *trie) {
+static uint64_t expire_slots(Look *look, uint32_t slab, uint32_t slot) {
         ShmMapView views[BATCH_MAX];
         uint64_t left = 0;
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < BATCH_MAX; i++)
-                n += view_slot(control->arena, slot_id(slab, slot + i), &views[n]);
-        fetch_paths(control->arena, views, n, now_ms, trie);
+                n += view_slot(look->actor->arena, slot_id(slab, slot + i), &views[n]);
+        fetch_paths(look, views, n);
         for (uint32_t i = 0; i < n; i++)
-                left = earlier_end(left, expire_leaf(control, &views[i], now_ms, trie));
+                left = earlier_end(left, expire_leaf(look, &views[i]));
         return left;
 }
 
-static uint64_t expire_all_slots(ShmActor *actor, uint32_t slab, uint64_t now_ms, ShmTrie *trie) {
+static uint64_t expire_all_slots(Look *look, uint32_t slab) {
         uint64_t left = 0;
 
         for (uint32_t slot = 0; slot < SHM_SLOTS_MAX; slot += BATCH_MAX)
-                left = earlier_end(left, expire_slots(actor, slab, slot, now_ms, trie));
+                left = earlier_end(left, expire_slots(look, slab, slot));
         return left;
 }
 
 /* Returns the earliest end of the entries that stay in the slab. *ret_cost: 1, or SLAB_COST. */
-static uint64_t expire_slab(ShmActor *control, uint32_t slab, uint64_t now_ms, ShmTrie *trie,
-                            uint32_t *ret_cost) {
-        uint64_t *line = &control->arena->lines[slab].expires_first, left = 0;
+static uint64_t expire_slab(Look *look, uint32_t slab, uint32_t *ret_cost) {
+        const ShmArena *arena = look->actor->arena;
+        uint64_t *line = &arena->lines[slab].expires_first, left = 0;
         uint64_t first =
                 shm_load_rlx(line); /* ORDER: rlx; a writer that lowers it now lowers the arena's, too. */
-        const ShmExpiry *expiry = &control->arena->header->expiry;
+        const ShmExpiry *expiry = &arena->header->expiry;
 
         *ret_cost = 1;
         /* ORDER: rlx; the maintainer's alone. */
-        if (first == 0 || (first > now_ms && !shm_load_rlx(&expiry->looking_again)))
+        if (first == 0 || (first > look->now_ms && !shm_load_rlx(&expiry->looking_again)))
                 return first;
         *ret_cost = SLAB_COST;
         (void) shm_xchg_acqrel(line, 0); /* ORDER: acqrel; by the fence. */
         shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_expiry_lower(); before a look at any leaf. */
-        left = expire_all_slots(control, slab, now_ms, trie);
+        left = expire_all_slots(look, slab);
         if (left != 0)
                 (void) shm_expiry_lower(line, left);
         return left;
@@ -321,7 +328,7 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
         uint64_t hand = shm_load_rlx(&expiry->hand); /* ORDER: rlx; the maintainer's alone. */
         /* ORDER: acqrel; by the fence. */
         uint64_t left = shm_xchg_acqrel(&expiry->first, PASS_BEGUN);
-        ShmTrie trie = {};
+        Look look = { .actor = control, .now_ms = now_ms };
 
         shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_expiry_lower(); before a look at any slab. */
         if (hand == 0) {
@@ -329,7 +336,7 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
                 begin_pass(expiry, now_ms);
         }
         for (uint32_t done = 0; hand < n_slabs && done < n; hand++, done += cost)
-                left = earlier_end(left, expire_slab(control, (uint32_t) hand, now_ms, &trie, &cost));
+                left = earlier_end(left, expire_slab(&look, (uint32_t) hand, &cost));
         if (hand >= n_slabs)
                 hand = 0;
         shm_store_rlx(&expiry->hand, hand); /* ORDER: rlx; the maintainer's alone. */
@@ -342,11 +349,11 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n) {
 }
 
 /* Threads that help at once may look at the same slabs, or leave some to the next round. */
-uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n) {
+uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n, bool *deleted) {
         const ShmArena *arena = actor->arena;
         uint64_t *help = &arena->header->expiry.help, hand = shm_hint_load(help);
         uint32_t n_slabs = shm_arena_n_slabs_ever(arena), n_passed = 0;
-        ShmTrie trie = {};
+        Look look = { .actor = actor, .now_ms = now_ms };
 
         for (uint32_t done = 0; n_passed < n_slabs && done < n; n_passed++, hand++) {
                 uint64_t first;
@@ -356,9 +363,10 @@ uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n) {
                 first = shm_hint_load(&arena->lines[hand].expires_first);
                 due = first != 0 && first <= now_ms;
                 if (due)
-                        (void) expire_all_slots(actor, (uint32_t) hand, now_ms, &trie);
+                        (void) expire_all_slots(&look, (uint32_t) hand);
                 done += due ? SLAB_COST : 1;
         }
         shm_hint_store(help, hand);
+        *deleted |= look.n_deleted > 0;
         return n_passed;
 }

@@ -39,6 +39,6 @@ bool shm_expiry_step(ShmActor *control, uint64_t now_ms, uint32_t n);
 /*
  * For a call that needs memory while the maintainer stands still: looks at up to n slabs, as a step does, from the one
  * on at which the last such call ended, and deletes their expired entries. The pass and the notes of ends stay. Returns
- * at how many slabs it looked.
+ * at how many slabs it looked; *deleted becomes true if any entry went.
  */
-uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n);
+uint32_t shm_expiry_help(ShmActor *actor, uint64_t now_ms, uint32_t n, bool *deleted);

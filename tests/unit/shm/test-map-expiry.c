@@ -111,6 +111,7 @@ static void run_pass(Fixture *f) {
 static void test_expiry_help_goes_on(void **state) {
         Fixture *f = *state;
         uint32_t n_slabs, n = 0, round;
+        bool deleted = false;
 
         for (char key[] = "a"; *key <= 'z'; ++*key)
                 assert_int_equal(put(f, key, "value", 100), 0);
@@ -118,10 +119,13 @@ static void test_expiry_help_goes_on(void **state) {
         n_slabs = shm_arena_n_slabs_ever(&f->arena);
         f->arena.header->expiry.help = n_slabs - 1;
         for (round = 0; totals(f).entries > 0 && round < n_slabs; round++)
-                n += shm_expiry_help(&f->actor, clock_ms, 1);
+                n += shm_expiry_help(&f->actor, clock_ms, 1, &deleted);
         assert_int_equal(totals(f).entries, 0);
+        assert_true(deleted);
+        deleted = false;
         assert_int_equal(n, round); /* one slab in each round, and none twice */
-        assert_int_equal(shm_expiry_help(&f->actor, clock_ms, UINT32_MAX), n_slabs);
+        assert_int_equal(shm_expiry_help(&f->actor, clock_ms, UINT32_MAX, &deleted), n_slabs);
+        assert_false(deleted);
 }
 
 static void test_expiry_is_absent_at_once(void **state) {
