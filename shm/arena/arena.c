@@ -95,7 +95,6 @@ static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, cons
         arena->n_slabs = (uint32_t) (g->slabs_size / SHM_SLAB_SIZE);
         arena->n_records = g->n_records;
         arena->n_epochs = g->n_epochs;
-        arena->set_leaf_off = o->shape.level_off[o->shape.n_levels - 1];
         arena->set_maps = 2 + g->n_epochs + g->n_epochs * g->n_classes;
         classes_init(arena, g);
 }

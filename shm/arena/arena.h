@@ -34,7 +34,6 @@ typedef struct ShmArena {
 
         uint64_t record_stride;
         ShmSetShape shape;
-        uint32_t set_leaf_off; /* where the last level of a set begins, in words */
         uint32_t set_maps; /* the first set that belongs to maps */
         uint32_t n_slabs;
         uint32_t n_records;

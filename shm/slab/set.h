@@ -5,10 +5,10 @@
  * A bit is a hint: the slab word decides. It may be set wrongly, but is never clear wrongly unless an intent names
  * the slab: see shm/slab/set.c. A group is the 64 slabs of one leaf word.
  */
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shm/arch/atomic.h"
 #include "shm/arena/arena.h"
 
 #define SHM_SET_FREE 0
@@ -30,6 +30,17 @@ static inline uint32_t shm_set_of_map(const ShmArena *arena, uint32_t map) {
         return arena->set_maps + (map - 1) % SHM_SET_MAPS;
 }
 
+/* The map's bit in `maps` of a slab's line: whether the slab has, or had, entries of maps with this bit. */
+static inline uint64_t shm_set_line_bit(uint32_t map) {
+        return UINT64_C(1) << (map - 1) % 64;
+}
+
+/* The bits there of all maps that have the same set. */
+static inline uint64_t shm_set_line_bits(uint32_t map) {
+        static_assert(SHM_SET_MAPS == 32, "two bits of a line for each set");
+        return UINT64_C(0x100000001) << (map - 1) % SHM_SET_MAPS;
+}
+
 /* Whether a slab whose word is `w` belongs in the set. */
 bool shm_set_wants(const ShmArena *arena, uint32_t set, SlabWord w);
 
@@ -38,8 +49,13 @@ void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint6
 /* Removes slabs of a group, with the same rule; bits of slabs that belong in the set by their words are set again. */
 void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask);
 
-/* In a set of a map: the caller adds the slab again if it belongs there after this. */
-void shm_set_forget(const ShmArena *arena, uint32_t set, uint32_t slab);
+/*
+ * The set of a map. Adds the slab, then `bits` to `maps` of its line. shm_set_forget() takes the slab out, then clears
+ * the bits of all maps that have this set; after that the caller looks at the slab, and adds it again if it belongs
+ * there.
+ */
+void shm_set_add_for_map(const ShmArena *arena, uint32_t map, uint32_t slab, uint64_t bits);
+void shm_set_forget(const ShmArena *arena, uint32_t map, uint32_t slab);
 
 /* After a death inside an add or a remove of this slab: sets the bits that are missing, and clears none. */
 void shm_set_repair(const ShmArena *arena, uint32_t set, uint32_t slab);
@@ -51,14 +67,6 @@ bool shm_set_find(const ShmArena *arena, uint32_t set, uint32_t from, uint32_t *
 uint64_t shm_set_group(const ShmArena *arena, uint32_t set, uint32_t group);
 /* A bit for each of the 64 groups from group `index` * 64 on: if it is clear, no slab of the group is in the set. */
 uint64_t shm_set_groups(const ShmArena *arena, uint32_t set, uint32_t index);
-
-/* Whether the bit of the slab is set at the last level. So are those above, unless a thread stands still in an add. */
-static inline bool shm_set_has_leaf(const ShmArena *arena, uint32_t set, uint32_t slab) {
-        const uint64_t *leaf = arena->sets + set * arena->shape.stride + arena->set_leaf_off + slab / 64;
-
-        /* ORDER: sc, pairs with shm_set_forget(); an entry was linked before. */
-        return shm_load_sc(leaf) >> slab % 64 & 1;
-}
 
 /* Whether the bit of the slab is set at every level. */
 bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab);

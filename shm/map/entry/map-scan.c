@@ -170,7 +170,9 @@ static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensu
         census->entries++;
         census->bytes += shm_map_view_cost(trie->arena, view);
         shm_expiry_note(trie->arena, view->handle, view->expires);
-        shm_evict_mark_whole(trie, view->handle);
+        if (trie->map != 0)
+                shm_set_add_for_map(trie->arena, trie->map, slot_id_slab(shm_handle_slot(view->handle)),
+                                    shm_set_line_bit(trie->map));
 }
 
 static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, ShmMapCensus *census) {

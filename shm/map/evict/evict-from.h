@@ -14,11 +14,6 @@ static inline ShmMapSet shm_evict_maps(const ShmTrie *trie) {
         return shm_map_set_load(&trie->arena->header->evicting);
 }
 
-/* Whether the slab has, or had, entries of maps with this bit of its line: four maps have the same. */
-static inline uint64_t shm_evict_line_bit(uint32_t map) {
-        return UINT64_C(1) << (map - 1) % 64;
-}
-
 /* The maps that have, or had, entries in a slab, or have the same bits as these, without the put's own map. */
 static inline ShmMapSet shm_evict_others(const ShmTrie *trie, uint32_t slab) {
         uint64_t bits = shm_hint_load(&trie->arena->lines[slab].maps);

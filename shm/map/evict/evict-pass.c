@@ -54,8 +54,7 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         ShmMapView view;
 
         /* Maps from 64 on share their bits with others. */
-        if (trie->map <= 64 &&
-            shm_hint_load(&trie->arena->lines[slab].maps) == shm_evict_line_bit(trie->map) &&
+        if (trie->map <= 64 && shm_hint_load(&trie->arena->lines[slab].maps) == shm_set_line_bit(trie->map) &&
             !shm_root_was_used(trie->arena, 64))
                 return mask;
         for (; mask != 0; mask &= mask - 1) {
@@ -89,13 +88,11 @@ static bool has_leaves(const ShmTrie *trie, uint32_t slab) {
 
 /* Takes the slab out of the map's set if it has no entries: see shm/map/evict/evict.c, invariant 3. */
 static void forget_slab(const ShmTrie *trie, uint32_t slab) {
-        uint32_t set = shm_set_of_map(trie->arena, trie->map);
-
         if (has_leaves(trie, slab))
                 return;
-        shm_set_forget(trie->arena, set, slab);
+        shm_set_forget(trie->arena, trie->map, slab);
         if (has_leaves(trie, slab))
-                shm_set_add(trie->arena, set, slab);
+                shm_set_add_for_map(trie->arena, trie->map, slab, shm_set_line_bits(trie->map));
 }
 
 /* Whether no entry of the map can be in the slab: none of `slots` is taken, or the map never had one of its class. */

@@ -33,13 +33,14 @@
  *
  * Invariants
  *   1. An entry that is put during a sweep is not evicted in that sweep: its young bit is set before it is linked.
- *   2. Before an entry is linked, the map's bit is set in `maps` of the slab, and the class's bit in the map's
- *      `classes`. These bits are never cleared.
- *   3. A slab that has an entry of the map is in the map's set of slabs (shm_set_of_map()). A put links its entry, then
- *      looks whether the slab is in the set, and adds it if not. A hand that finds no entry of the map in a slab takes
- *      the slab out of the set, then looks again, and puts it back if there is one. One of the two sees the other. So
- *      a small map does not visit the slabs of a large one: with one set of 256 ranges, from which nothing was ever
- *      taken out, a put into a map of 4 entries beside 2 million others took milliseconds.
+ *   2. Before an entry is linked, the class's bit is set in the map's `classes`. These bits are never cleared.
+ *   3. A slab that has an entry of the map is in the map's set of slabs (shm_set_of_map()), and the map's bit is set in
+ *      `maps` of the slab. A put links its entry, then looks at this bit; if it is clear, the put adds the slab to the
+ *      set, sets the bit, then looks whether the slab is still in the set. A hand that finds no entry of the map in a
+ *      slab takes the slab out of the set, clears the bit, then looks again, and puts both back if there is an entry.
+ *      One of the two sees the other. So a small map does not visit the slabs of a large one: with one set of 256
+ *      ranges, from which nothing was ever taken out, a put into a map of 4 entries beside 2 million others took
+ *      milliseconds.
  *   4. All else here is a hint.
  *
  * Who may do what: a put evicts, with its own actor, outside any operation, before it has a leaf. Each thread that
@@ -117,7 +118,6 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
         if (trie->map == 0)
                 return;
         bits_set(&state_of(trie)->classes, UINT64_C(1) << class);
-        bits_set(&line->maps, shm_evict_line_bit(trie->map));
         if (shm_map_options_evict(trie) == SHM_MAP_EVICT_NEVER)
                 return;
         shm_evict_offer(trie, true);

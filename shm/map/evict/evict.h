@@ -51,29 +51,20 @@ void shm_evict_offer(const ShmTrie *trie, bool evicts);
 /* To be called before the leaf is linked. `cost`: as shm_map_view_cost(); `used`: it replaces an entry of its key. */
 void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t cost, bool used);
 
-/* Puts the leaf's slab into the map's set, where hands look for entries. To be called after the leaf was linked. */
+/* Puts the leaf's slab into the map's set. To be called after the leaf was linked. Mostly it is there already. */
 static inline void shm_evict_mark_slab(const ShmTrie *trie, uint64_t leaf) {
-        uint32_t slab = slot_id_slab(shm_handle_slot(leaf)), set;
+        uint32_t slab = slot_id_slab(shm_handle_slot(leaf));
+        uint64_t bit = shm_set_line_bit(trie->map);
 
         if (trie->map == 0)
                 return;
-        set = shm_set_of_map(trie->arena, trie->map);
         shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_forget(); the leaf was linked before. */
-        if (__builtin_expect(!shm_set_has_leaf(trie->arena, set, slab), 0))
-                shm_set_add(trie->arena, set, slab);
+        /* ORDER: sc, pairs with shm_set_forget(); as above. */
+        if (__builtin_expect(!(shm_load_sc(&trie->arena->lines[slab].maps) & bit), 0))
+                shm_set_add_for_map(trie->arena, trie->map, slab, bit);
 }
 
-/* The same after a death, which may have left the set's bits above those of slabs unset. */
-static inline void shm_evict_mark_whole(const ShmTrie *trie, uint64_t leaf) {
-        if (trie->map != 0)
-                shm_set_add(trie->arena, shm_set_of_map(trie->arena, trie->map),
-                            slot_id_slab(shm_handle_slot(leaf)));
-}
-
-/*
- * Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and the bits of this slab and
- * its class were set for an earlier entry.
- */
+/* Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and had this class before. */
 static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions *options, uint64_t leaf) {
         const ShmSlabLine *line = &trie->arena->lines[slot_id_slab(shm_handle_slot(leaf))];
         /* ORDER: rlx; the slab's class stays, as the leaf is this thread's. */
@@ -81,10 +72,8 @@ static inline bool shm_evict_is_marked(const ShmTrie *trie, const ShmMapOptions 
 
         if (trie->map == 0)
                 return true;
-        /* ORDER: rlx; bits that are never cleared. ORDER: rlx; as the other. */
         return options->evict == SHM_MAP_EVICT_NEVER &&
-               shm_load_rlx(&line->maps) >> (trie->map - 1) % 64 & 1 &&
-               /* ORDER: rlx; as above. */
+               /* ORDER: rlx; bits that are never cleared. */
                shm_load_rlx(&trie->arena->header->maps[trie->map - 1].classes) >> slab_word_class(word) & 1;
 }
 

@@ -101,7 +101,7 @@ static void pre_two_hands(void) {
  * The hand comes to a slab that is in the map's set, has one free slot, and no entry of the map. The entries are in the
  * next slab.
  */
-static void pre_forget(void) {
+static void make_stale(bool has_bit) {
         uint32_t last = SHM_SLAB_SIZE / WORLD_SIZE_4 - 1, slab;
         uint64_t object;
 
@@ -115,9 +115,19 @@ static void pre_forget(void) {
         map_must(shm_object_free(&world_actors[1], object));
         chain_n_others--;
         slab = slot_id_slab(shm_handle_slot(object));
-        world_arena.lines[slab].maps |= shm_evict_line_bit(map_tries[0].map);
+        if (has_bit)
+                world_arena.lines[slab].maps |= shm_set_line_bit(map_tries[0].map);
         shm_set_add(&world_arena, shm_set_of_map(&world_arena, map_tries[0].map), slab);
         ready();
+}
+
+static void pre_forget(void) {
+        make_stale(true);
+}
+
+/* The same, and a thread stands still that is to set the bit of the slab's line. */
+static void pre_forget_again(void) {
+        make_stale(false);
 }
 
 static void pre_in_two(void) {
@@ -258,6 +268,12 @@ static void t1_delete_put_a(void) {
         put(1, 0, 'y');
 }
 
+static void t1_put_delete_put_a(void) {
+        put(1, 0, 'x');
+        map_delete(1, 0);
+        put(1, 0, 'y');
+}
+
 static void t1_get_a(void) {
         world.results[1] = chain_get_by(&map_tries[1], 0);
 }
@@ -330,6 +346,11 @@ static void post_forget(unsigned dead) {
         post_put_a(dead);
         if (!shm_map_is_miscounted(&world_arena, map_tries[0].map - 1))
                 check_slabs();
+}
+
+static void post_forget_again(unsigned dead) {
+        check_map(dead);
+        check_slabs();
 }
 
 static void post_delete_a(unsigned dead) {
@@ -617,6 +638,8 @@ static const ModelCase model_cases[] = {
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-forget", .pre = pre_forget, .actors = { t0_put_b, t1_put_a },
           .post = post_forget, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-forget-again", .pre = pre_forget_again, .actors = { t0_put_b, t1_put_delete_put_a },
+          .post = post_forget_again, .deaths = 0, .preemptions = 4, .full_preemptions = 4 },
         { .name = "evict-delete", .pre = pre_a_c, .actors = { t0_put_b, t1_delete_a },
           .post = post_delete_a, .deaths = 2, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-get", .pre = pre_a_c, .actors = { t0_put_b, t1_get_a },
