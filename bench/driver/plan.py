@@ -89,6 +89,7 @@ MEASURES = {
     'map-expiry': "another process's calls before, while and after 1,000,000 entries expire within a second",
     'map-misses': 'requests that miss in caches with so much memory, of an access log and of Zipf\'s distribution',
     'map-evict': 'puts that evict, one by one: at a limit, and in a pool without memory left',
+    'map-beside': 'puts into a small map that evicts, alone and beside a large one; puts that fail, by the size of the pool',
     'map-claims': 'claiming and computing a key; 8 processes that miss one; the next claim after a kill',
     'map-python': 'get and put by Python programs: maps, caches, sessions',
 }
@@ -99,6 +100,10 @@ MISSES_MIB = [8, 16, 32, 64]
 # tslab alone: between these it is compared in the memory that another store takes
 MISSES_OWN_MIB = [8, 10, 12, 14, 16, 19, 22, 25, 28, 32, 36, 40, 45, 50, 54, 59, 64]
 EVICT_MIB = 16      # as in bench/web/web-evict.c
+BESIDE_LIMITS = [640, 6400, 64000]  # bytes; this and the next as in bench/web/web-beside.c
+REFUSED_MIB = [64, 256, 1024]
+BESIDE_TIMES = ['mean', 'p50', 'p99', 'max']
+REFUSED_TIMES = ['mean', 'p50', 'max']
 EXPIRY = ['before', 'during', 'after']   # phases, as in bench/web/web-expiry.c
 INDEX_INSERTS = 10000000    # as in bench/web/index.c
 SOAK_SECONDS = 60
@@ -213,6 +218,9 @@ def store_cases():
     evict = [f'put_{p}_ns' for p in ('p50', 'p99', 'p99.9', 'max')] + ['get_ns', 'get_without_ns']
     yield Case('map-evict-limit', 'map-evict', ['evict-limit'], EVICTING, evict, runs=3, store=True, mib=EVICT_MIB)
     yield Case('map-evict-full', 'map-evict', ['evict-full'], ['tslab-map'], evict, runs=3, store=True)
+    beside = [f'{where}_{limit}_{p}_ns' for limit in BESIDE_LIMITS for where in ('alone', 'beside') for p in BESIDE_TIMES]
+    yield Case('map-beside', 'map-beside', ['beside'], ['tslab-map'],
+               beside + [f'refused_{mib}_{p}_ns' for mib in REFUSED_MIB for p in REFUSED_TIMES], runs=3, whole=True, store=True)
     claims = ['claim_cycle_ns', 'put_cycle_ns', 'computations_per_key'] + [
         f'{time}_{p}_ns' for time in ('wait', 'next_claim') for p in ('p50', 'p99', 'max')]
     for name, daemon in ('map-claims', None), ('map-claims-daemon', []):

@@ -255,6 +255,12 @@ class Report:
         for case, label in ('map-evict-limit', 'at a limit'), ('map-evict-full', 'in a full pool'):
             self.grid([*((f'put {p}', case, f'put_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9', 'max')),
                        ('get', case, 'get_ns', 1), ('get without', case, 'get_without_ns', 1)], plan.EVICTING, title=label)
+        self.tell(texts.BESIDE)
+        for limit in plan.BESIDE_LIMITS:
+            self.grid([(f'{where} {p}', 'map-beside', f'{where}_{limit}_{p}_ns', 1000)
+                       for where in ('alone', 'beside') for p in plan.BESIDE_TIMES], ['tslab-map'], title=f'limit of {limit} bytes')
+        self.grid([(f'{mib} MiB, {p}', 'map-beside', f'refused_{mib}_{p}_ns', 1000)
+                   for mib in plan.REFUSED_MIB for p in plan.REFUSED_TIMES], ['tslab-map'], title='puts that fail')
         self.tell(texts.CLAIMS)
         for case, label in ('map-claims', 'private pool'), ('map-claims-daemon', "a daemon's pool"):
             self.grid([('claim', case, 'claim_cycle_ns', 1000), ('put', case, 'put_cycle_ns', 1000),

@@ -305,6 +305,12 @@ def cache_targets(s):
             yield at_most(f'put that evicts, {name}, {p}', median(case, f'put_{p}_ns'), bound, 'ns')
         get, without = median(case, 'get_ns'), median(case, 'get_without_ns')
         yield at_most(f'get, {name}, over one without eviction', get / without if without else None, 1.05, 'x')
+    for p, bound in ('p50', 2), ('mean', 5):
+        pairs = [[median('map-beside', f'{where}_{limit}_{p}_ns') for where in ('beside', 'alone')] for limit in plan.BESIDE_LIMITS]
+        yield at_most(f'put into a small map that evicts, beside a large one over alone, {p}, worst',
+                      max(b / a for b, a in pairs) if all(map(all, pairs)) else None, bound, 'x')
+    failing = [median('map-beside', f'refused_{mib}_mean_ns') for mib in plan.REFUSED_MIB]
+    yield at_most('put that fails, mean, worst pool', None if None in failing else max(failing) / 1000, 50, 'us')
     for case, name in ('map-claims', 'a private pool'), ('map-claims-daemon', 'the daemon'):
         yield at_most(f'8 processes that miss one key, computations, {name}', median(case, 'computations_per_key'), 1)
         longest = median(case, 'next_claim_max_ns')

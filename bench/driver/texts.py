@@ -104,6 +104,11 @@ EVICT = '''
 Puts of 128 bytes that evict, one by one; gets that hit, also in a map of as many entries that does not evict.
 '''
 
+BESIDE = '''
+Puts of 100 bytes into a map of so many bytes that evicts, alone in a pool and beside a map of 2 million entries; puts that
+fail in a full pool. Microseconds.
+'''
+
 CLAIMS = '''
 One computation at a time: a claim, its fulfilment and a delete, beside a put and a delete; 8 processes that miss one key,
 which one of them computes for a millisecond: the others' wait after that; a claimer killed while 7 wait: the time until

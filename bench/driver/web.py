@@ -88,7 +88,7 @@ class Contender:
         if self.workload == 'growth':
             return self.growth_command(kind, n)
         if kind == 'apcu':
-            return ['php', '-d', 'apc.enable_cli=1', '-d', 'apc.shm_size=256M', str(SOURCES / 'apcu.php'), self.workload,
+            return ['php', '-d', 'apc.enable_cli=1', '-d', 'apc.shm_size=256M', str(SOURCES.parent / 'php' / 'apcu.php'), self.workload,
                     str(n)]
         if kind == 'shdict':
             return ['curl', '--silent', '--show-error', '--fail', '--unix-socket', self.path,

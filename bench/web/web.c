@@ -12,11 +12,13 @@
  *      room        the most free memory with which a put of a large value fails
  *      misses      requests that miss in a cache with so much memory
  *      evict-...   puts into a cache that is full, one by one
+ *      beside      puts into a small cache beside a large map; puts that fail in pools of several sizes
  *      claims      one computation at a time
  *
  * Prints JSON: ns of each operation, measured apart; "series" has curves. Redis and memcached are asked over Unix
  * sockets by their usual client libraries, one request at a time as a web worker does. APCu, which only PHP has, is
- * measured by apcu.php, and nginx's shdict, which only its Lua has, by shdict.lua. `memory` is a plain shared mapping.
+ * measured by bench/php/apcu.php, and nginx's shdict, which only its Lua has, by shdict.lua. `memory` is a plain shared
+ * mapping.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -55,6 +57,7 @@ static const struct {
         { "claims", web_claims },
         { "evict-limit", web_evict_limit },
         { "evict-full", web_evict_full },
+        { "beside", web_beside },
 };
 
 void web_make_keys(Web *web, const char *prefix, uint32_t n) {

@@ -42,3 +42,4 @@ void web_misses(Web *web);
 void web_evict_limit(Web *web);
 void web_evict_full(Web *web);
 void web_claims(Web *web);
+void web_beside(Web *web);
