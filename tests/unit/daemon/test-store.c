@@ -23,6 +23,7 @@
 #define N_CLIENTS 40U
 #define N_ENTRIES (N_CLIENTS + 2)
 #define NAME_SIZE 32
+#define LOOKS_MAX 1000U
 #define TIMEOUT_USEC UINT64_C(60000000)
 
 typedef struct FakeStore {
@@ -149,6 +150,15 @@ static unsigned look(FakeStore *fake, Store *store, const Clients *clients) {
         return n;
 }
 
+/* Where all waits for room are used up, a store whose thread has no turn misses messages, of some looks, too. */
+static void look_until(FakeStore *fake, Store *store, const Clients *clients, unsigned n) {
+        unsigned n_looks = 0;
+
+        while ((look(fake, store, clients) > 0 || n_kept(fake) != n) && n_looks < LOOKS_MAX)
+                n_looks++;
+        assert_true(n_looks < LOOKS_MAX);
+}
+
 static void open_fake(FakeStore *fake, unsigned max) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         socklen_t size = sizeof(address);
@@ -253,8 +263,7 @@ static void test_leave_while_returning(void **state) {
                 clients.first = clients.first->next;
                 store_tick(&store, &clients);
         }
-        assert_int_equal(sd_notify_barrier(0, TIMEOUT_USEC), 1);
-        assert_int_equal(n_kept(&fake), N_CLIENTS - 3 + 1);
+        look_until(&fake, &store, &clients, N_CLIENTS - 3 + 1);
         close_store(&store, &fake);
 }
 
@@ -275,9 +284,7 @@ static void test_attach_unheard(void **state) {
                 store_tick(&store, &clients);
         (void) pthread_mutex_unlock(&fake.lock);
         assert_int_equal(sd_notify_barrier(0, TIMEOUT_USEC), 1);
-        for (unsigned i = 0; i < 2; i++)
-                assert_int_equal(look(&fake, &store, &clients), 0);
-        assert_int_equal(n_kept(&fake), N_CLIENTS + 1);
+        look_until(&fake, &store, &clients, N_CLIENTS + 1);
         close_store(&store, &fake);
 }
 
