@@ -1,5 +1,6 @@
 """Workers that are killed at random while they count, store, compute, take turns and save sessions: nothing is hung, lost
-or wrong. TSLAB_TEST_FULL: 10,000 kills; beside it, in a table, 200 of workers that use APCu, if it is installed."""
+or wrong. TSLAB_TEST_FULL: 10,000 kills, TSLAB_TEST_KILLS: so many; beside it, in a table, a fiftieth as many of workers that
+use APCu, if it is installed."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import tempfile
 from daemon import SECONDS
 from php import PHP, module, pool, settings
 
-KILLS = 10000 if os.environ.get('TSLAB_TEST_FULL') else 100
+KILLS = int(os.environ.get('TSLAB_TEST_KILLS') or (10000 if os.environ.get('TSLAB_TEST_FULL') else 100))
 SEED = int(os.environ.get('TSLAB_TEST_SEED') or random.randrange(1 << 31))
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'kills.php')
 SESSIONS = {'session.save_handler': 'tslab', 'session.use_cookies': 0, 'session.cache_limiter': '',

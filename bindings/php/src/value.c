@@ -238,6 +238,11 @@ static int unpack_tagged(Reader *from, uint64_t tag, zval *ret) {
                 ZVAL_STRINGL(&bytes, (const char *) from->at, size);
                 r = call_function(name, &bytes, ret);
                 zval_ptr_dtor_str(&bytes);
+                /* It makes null or false of bytes that it cannot read. */
+                if (r == 0 && Z_TYPE_P(ret) != IS_ARRAY && Z_TYPE_P(ret) != IS_OBJECT) {
+                        zval_ptr_dtor(ret);
+                        r = -EBADMSG;
+                }
                 return r;
         }
         default:
