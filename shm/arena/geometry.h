@@ -17,7 +17,8 @@ typedef struct ShmGeometry {
 
 #define SHM_SET_LEVELS_MAX 4
 
-#define SHM_SET_MAPS 32U /* the last sets are of maps: slab words do not tell of them */
+/* The last sets are of maps, one for each: slab words do not tell of them. Those that no map has take no memory. */
+#define SHM_SET_MAPS 256U
 
 /* Offsets of the levels of a slab set, in words from its start; level 0 is the root. */
 typedef struct ShmSetShape {

@@ -159,7 +159,7 @@ typedef struct ShmSlabLine {
         /* Entries of maps that evict, see shm/map/evict/evict.c. A bit for each slot: */
         uint64_t visited; /* used since the hand passed */
         uint64_t young[2]; /* put in a sweep with this low bit, and not passed since */
-        uint64_t maps; /* a bit for each map that has, or had, entries in this slab */
+        uint64_t maps; /* the bits of maps that have, or had, entries in this slab: shm_set_line_bit() */
 } ShmSlabLine;
 static_assert(sizeof(ShmSlabLine) == 64, "arena format");
 

@@ -117,29 +117,30 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
                 clear_above(arena, set, group, old, mask);
 }
 
-/* A thread that takes the slab out at the same time may do so after it was added here, and clear the bits before. */
-void shm_set_add_for_map(const ShmArena *arena, uint32_t map, uint32_t slab, uint64_t bits) {
+/* A thread that takes the slab out at the same time may do so after it was added here, and clear the bit before. */
+void shm_set_add_for_map(const ShmArena *arena, uint32_t map, uint32_t slab) {
         uint32_t set = shm_set_of_map(arena, map);
-        uint64_t *line = &arena->lines[slab].maps;
+        uint64_t *line = &arena->lines[slab].maps, bit = shm_set_line_bit(map);
 
         do {
                 shm_set_add(arena, set, slab);
-                if (~shm_hint_load(line) & bits)
-                        (void) shm_or_sc(line, bits); /* ORDER: sc; after the slab was added. */
-                shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_forget(); the bits were set before. */
+                if (~shm_hint_load(line) & bit)
+                        (void) shm_or_sc(line, bit); /* ORDER: sc; after the slab was added. */
+                shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_forget(); the bit was set before. */
         } while (!shm_set_has(arena, set, slab));
 }
 
 void shm_set_forget(const ShmArena *arena, uint32_t map, uint32_t slab) {
         uint64_t mask = UINT64_C(1) << slab % 64;
         uint32_t set = shm_set_of_map(arena, map);
-        /* ORDER: sc, pairs with shm_set_add_for_map(); cleared before the bits of the line. */
+        /* ORDER: sc, pairs with shm_set_add_for_map(); cleared before the bit of the line. */
         uint64_t old = shm_and_sc(word_at(arena, set, arena->shape.n_levels - 1, slab / 64), ~mask);
 
         shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_add_for_map(); the same. */
         clear_above(arena, set, slab / 64, old, mask);
-        /* ORDER: sc, pairs with shm_evict_mark_slab(); cleared before the caller looks at the slab. */
-        (void) shm_and_sc(&arena->lines[slab].maps, ~shm_set_line_bits(map));
+        if (map <= SHM_SET_OWN_BITS)
+                /* ORDER: sc, pairs with shm_evict_mark_slab(); cleared before the caller looks at the slab. */
+                (void) shm_and_sc(&arena->lines[slab].maps, ~shm_set_line_bit(map));
         shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_evict_mark_slab(); the same. */
 }
 

@@ -5,7 +5,6 @@
  * A bit is a hint: the slab word decides. It may be set wrongly, but is never clear wrongly unless an intent names
  * the slab: see shm/slab/set.c. A group is the 64 slabs of one leaf word.
  */
-#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,20 +24,19 @@ static inline uint32_t shm_set_partial(const ShmArena *arena, uint32_t epoch, ui
         return 2 + arena->n_epochs + epoch * arena->n_classes + class;
 }
 
-/* Slabs that have, or had, entries of maps: a set for those with numbers SHM_SET_MAPS apart. The first map is 1. */
+/* Slabs that have, or had, entries of a map. The first map is 1; a number from a stray write gives a set, too. */
 static inline uint32_t shm_set_of_map(const ShmArena *arena, uint32_t map) {
         return arena->set_maps + (map - 1) % SHM_SET_MAPS;
 }
 
-/* The map's bit in `maps` of a slab's line: whether the slab has, or had, entries of maps with this bit. */
-static inline uint64_t shm_set_line_bit(uint32_t map) {
-        return UINT64_C(1) << (map - 1) % 64;
-}
+/* The first maps have a bit each in `maps` of a slab's line; up to seven of the others have one together. */
+#define SHM_SET_OWN_BITS 32U
 
-/* The bits there of all maps that have the same set. */
-static inline uint64_t shm_set_line_bits(uint32_t map) {
-        static_assert(SHM_SET_MAPS == 32, "two bits of a line for each set");
-        return UINT64_C(0x100000001) << (map - 1) % SHM_SET_MAPS;
+/* The map's bit there: whether the slab has, or had, entries of maps with this bit. */
+static inline uint64_t shm_set_line_bit(uint32_t map) {
+        uint32_t i = map - 1;
+
+        return UINT64_C(1) << (i < SHM_SET_OWN_BITS ? i : SHM_SET_OWN_BITS + i % SHM_SET_OWN_BITS);
 }
 
 /* Whether a slab whose word is `w` belongs in the set. */
@@ -50,11 +48,11 @@ void shm_set_add_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint6
 void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, uint64_t mask);
 
 /*
- * The set of a map. Adds the slab, then `bits` to `maps` of its line. shm_set_forget() takes the slab out, then clears
- * the bits of all maps that have this set; after that the caller looks at the slab, and adds it again if it belongs
- * there.
+ * The set of a map. Adds the slab, then the map's bit to `maps` of its line. shm_set_forget() takes the slab out, then
+ * clears the bit unless other maps have it, too; after that the caller looks at the slab, and adds it again if it
+ * belongs there.
  */
-void shm_set_add_for_map(const ShmArena *arena, uint32_t map, uint32_t slab, uint64_t bits);
+void shm_set_add_for_map(const ShmArena *arena, uint32_t map, uint32_t slab);
 void shm_set_forget(const ShmArena *arena, uint32_t map, uint32_t slab);
 
 /* After a death inside an add or a remove of this slab: sets the bits that are missing, and clears none. */
@@ -70,6 +68,12 @@ uint64_t shm_set_groups(const ShmArena *arena, uint32_t set, uint32_t index);
 
 /* Whether the bit of the slab is set at every level. */
 bool shm_set_has(const ShmArena *arena, uint32_t set, uint32_t slab);
+
+/* Whether the slab is in the set of the map; `maps`: of the slab's line. A bit that maps share does not say so. */
+static inline bool shm_set_has_for_map(const ShmArena *arena, uint32_t map, uint32_t slab, uint64_t maps) {
+        return maps & shm_set_line_bit(map) &&
+               (map <= SHM_SET_OWN_BITS || shm_set_has(arena, shm_set_of_map(arena, map), slab));
+}
 
 static inline void shm_set_add(const ShmArena *arena, uint32_t set, uint32_t slab) {
         shm_set_add_mask(arena, set, slab / 64, UINT64_C(1) << slab % 64);

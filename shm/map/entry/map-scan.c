@@ -171,8 +171,7 @@ static void census_keep(const ShmTrie *trie, const ShmMapView *view, ShmMapCensu
         census->bytes += shm_map_view_cost(trie->arena, view);
         shm_expiry_note(trie->arena, view->handle, view->expires);
         if (trie->map != 0)
-                shm_set_add_for_map(trie->arena, trie->map, slot_id_slab(shm_handle_slot(view->handle)),
-                                    shm_set_line_bit(trie->map));
+                shm_set_add_for_map(trie->arena, trie->map, slot_id_slab(shm_handle_slot(view->handle)));
 }
 
 static void census_drop(const ShmTrie *trie, Fate fate, const ShmMapView *view, ShmMapCensus *census) {

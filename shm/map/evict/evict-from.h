@@ -2,6 +2,7 @@
 /* The maps whose entries are evicted for a put if the pool has no memory left. For shm/map/evict/evict.c. */
 #include "shm/arena/map-set.h"
 #include "shm/map/evict/evict-hand.h"
+#include "shm/slab/set.h"
 
 /* `trie` in all calls here: the map of the put; its `map` is 0 if it does not evict, or if an object is to be made. */
 
@@ -14,12 +15,14 @@ static inline ShmMapSet shm_evict_maps(const ShmTrie *trie) {
         return shm_map_set_load(&trie->arena->header->evicting);
 }
 
-/* The maps that have, or had, entries in a slab, or have the same bits as these, without the put's own map. */
+/* The maps that have, or had, entries in a slab, or have the same bit as these, without the put's own map. */
 static inline ShmMapSet shm_evict_others(const ShmTrie *trie, uint32_t slab) {
         uint64_t bits = shm_hint_load(&trie->arena->lines[slab].maps);
         ShmMapSet maps = shm_evict_maps(trie), own = shm_evict_own(trie);
 
-        for (uint32_t k = 0; k < 4; k++)
+        maps.bits[0] &= bits;
+        bits = bits >> SHM_SET_OWN_BITS << SHM_SET_OWN_BITS | bits >> SHM_SET_OWN_BITS;
+        for (uint32_t k = 1; k < 4; k++)
                 maps.bits[k] &= bits;
         return shm_map_set_less(&maps, &own);
 }

@@ -18,7 +18,6 @@
 #include "shm/map/evict/evict-pass.h"
 
 #include "shm/arch/probe.h"
-#include "shm/arena/root.h"
 #include "shm/cache/cache.h"
 #include "shm/map/evict/evict-from.h"
 #include "shm/map/state/lifetime.h"
@@ -33,19 +32,14 @@
 #define FORGET_LOOKS 4U /* so does a slab that is taken out of the map's set */
 #define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
-/* Whether the slot has a live leaf that names this map, or one with the same set. The map need not hold it any more. */
-static bool view_leaf_in_set(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
+/* Whether the slot has a live leaf that names this map. The map need not hold it any more. */
+static bool view_leaf(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
         ShmArena *arena = trie->arena;
         /* ORDER: acq, pairs with shm_uncached_free(); the tag is read before the object. */
         uint32_t tag = shm_load_acq(shm_slot_tag(arena, id));
 
         return (tag & 1) && shm_map_view(arena, shm_handle_make(arena->key, id, tag), ret) == 0 &&
-               shm_set_of_map(arena, ret->head.map) == shm_set_of_map(arena, trie->map) &&
-               shm_map_view_live(arena, ret);
-}
-
-static bool view_leaf(const ShmTrie *trie, SlotId id, ShmMapView *ret) {
-        return view_leaf_in_set(trie, id, ret) && ret->head.map == trie->map;
+               ret->head.map == trie->map && shm_map_view_live(arena, ret);
 }
 
 /* The slots of the mask that have leaves of this map: other maps may have entries in the slab, too. */
@@ -53,9 +47,8 @@ static uint64_t own_slots(const ShmTrie *trie, uint32_t slab, uint64_t mask) {
         uint64_t own = 0;
         ShmMapView view;
 
-        /* Maps from 64 on share their bits with others. */
-        if (trie->map <= 64 && shm_hint_load(&trie->arena->lines[slab].maps) == shm_set_line_bit(trie->map) &&
-            !shm_root_was_used(trie->arena, 64))
+        if (trie->map <= SHM_SET_OWN_BITS &&
+            shm_hint_load(&trie->arena->lines[slab].maps) == shm_set_line_bit(trie->map))
                 return mask;
         for (; mask != 0; mask &= mask - 1) {
                 SlotId id = slot_id(slab, (uint32_t) __builtin_ctzll(mask));
@@ -75,13 +68,13 @@ static bool slab_slots(const ShmTrie *trie, uint32_t slab, uint32_t class, uint6
                (key == ANY_KEY || (w.high & SLAB_KEY_MASK) == key);
 }
 
-/* Whether the slab has an entry of this map, or of another one that has the same set. */
+/* Whether the slab has an entry of this map. */
 static bool has_leaves(const ShmTrie *trie, uint32_t slab) {
         uint64_t slots = shm_slab_word(trie->arena, slab).low;
         ShmMapView view;
 
         for (; slots != 0; slots &= slots - 1)
-                if (view_leaf_in_set(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
+                if (view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
                         return true;
         return false;
 }
@@ -92,7 +85,7 @@ static void forget_slab(const ShmTrie *trie, uint32_t slab) {
                 return;
         shm_set_forget(trie->arena, trie->map, slab);
         if (has_leaves(trie, slab))
-                shm_set_add_for_map(trie->arena, trie->map, slab, shm_set_line_bits(trie->map));
+                shm_set_add_for_map(trie->arena, trie->map, slab);
 }
 
 /* Whether no entry of the map can be in the slab: none of `slots` is taken, or the map never had one of its class. */

@@ -54,14 +54,15 @@ void shm_evict_mark(const ShmTrie *trie, uint64_t leaf, uint32_t class, uint64_t
 /* Puts the leaf's slab into the map's set. To be called after the leaf was linked. Mostly it is there already. */
 static inline void shm_evict_mark_slab(const ShmTrie *trie, uint64_t leaf) {
         uint32_t slab = slot_id_slab(shm_handle_slot(leaf));
-        uint64_t bit = shm_set_line_bit(trie->map);
+        uint64_t maps;
 
         if (trie->map == 0)
                 return;
         shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_forget(); the leaf was linked before. */
-        /* ORDER: sc, pairs with shm_set_forget(); as above. */
-        if (__builtin_expect(!(shm_load_sc(&trie->arena->lines[slab].maps) & bit), 0))
-                shm_set_add_for_map(trie->arena, trie->map, slab, bit);
+        maps = shm_load_sc(
+                &trie->arena->lines[slab].maps); /* ORDER: sc, pairs with shm_set_forget(); as above. */
+        if (__builtin_expect(!shm_set_has_for_map(trie->arena, trie->map, slab, maps), 0))
+                shm_set_add_for_map(trie->arena, trie->map, slab);
 }
 
 /* Whether shm_evict_mark() has nothing to do: the map did not evict when the put began, and had this class before. */

@@ -3,6 +3,8 @@
  * pool is full: then a put is planned anew, with fewer pieces. In the last cases an entry of another map goes. The put
  * succeeds, the other call returns a value that the map had, and entries and bytes are counted right.
  */
+#include <stdio.h>
+
 #include "shm/arena/root.h"
 #include "shm/map/evict/evict-from.h"
 #include "shm/map/evict/evict.h"
@@ -13,13 +15,19 @@ static ShmMapState *map_state(void) {
         return &world_arena.header->maps[map_tries[0].map - 1];
 }
 
-static uint32_t n_slabs;
+static uint32_t n_slabs, n_maps_before;
 
 /* The limit is that of two entries. */
 static void init(const Value *v, uint32_t n) {
+        char name[SHM_ROOT_NAME_SIZE];
+
         chain_set(v);
         n_slabs = n;
         map_init(n_slabs, 0, MAP_HASH, MAP_HASH_FAR, MAP_HASH << 56);
+        for (uint32_t i = 1; i <= n_maps_before; i++) {
+                (void) snprintf(name, sizeof(name), "map.%u", i);
+                map_must(shm_root_set(&world_arena, name, 0, i));
+        }
         map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 shm_map_attach(&map_tries[i]);
@@ -123,6 +131,13 @@ static void make_stale(bool has_bit) {
 
 static void pre_forget(void) {
         make_stale(true);
+}
+
+/* The same, of a map whose bit in the slab's line is others', too. */
+static void pre_forget_late_map(void) {
+        n_maps_before = SHM_SET_OWN_BITS;
+        make_stale(true);
+        n_maps_before = 0;
 }
 
 /* The same, and a thread stands still that is to set the bit of the slab's line. */
@@ -637,6 +652,8 @@ static const ModelCase model_cases[] = {
         { .name = "evict-put", .pre = pre_a_c, .actors = { t0_put_b, t1_put_a },
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-forget", .pre = pre_forget, .actors = { t0_put_b, t1_put_a },
+          .post = post_forget, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "evict-forget-late-map", .pre = pre_forget_late_map, .actors = { t0_put_b, t1_put_a },
           .post = post_forget, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-forget-again", .pre = pre_forget_again, .actors = { t0_put_b, t1_put_delete_put_a },
           .post = post_forget_again, .deaths = 0, .preemptions = 4, .full_preemptions = 4 },

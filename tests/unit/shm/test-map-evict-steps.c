@@ -158,7 +158,7 @@ static void limit_to_four(const ShmTrie *trie) {
 }
 
 /* A small map that had entries all over a large one: the hand visits each of these slabs once. */
-static void put_beside_large(bool emptied) {
+static void put_beside_large(bool emptied, uint32_t n_between) {
         enum { N_LARGE = 100000, EACH = 50 };
         ShmTrie small, large;
         ShmMapTotals totals;
@@ -168,6 +168,7 @@ static void put_beside_large(bool emptied) {
         map_arena_create(&arena, SMALL_ARENA_SIZE);
         assert_int_equal(shm_actor_init(&actor, &arena, 0, 1), 0);
         map_trie_create(&actor, &small);
+        make_maps(&actor, small.epoch, n_between, false);
         open_second(&actor, small.epoch, &large);
         if (!emptied)
                 limit_to_four(&small);
@@ -195,13 +196,20 @@ static void put_beside_large(bool emptied) {
 
 /* They have entries of the large one alone by now. */
 static void test_evict_beside_large(void **state) {
-        put_beside_large(false);
+        put_beside_large(false, 0);
+        (void) state;
+}
+
+/* Whatever the number of the large one is. */
+static void test_evict_beside_large_in_number(void **state) {
+        put_beside_large(false, 31);
+        put_beside_large(false, 63);
         (void) state;
 }
 
 /* They have none. */
 static void test_evict_beside_emptied(void **state) {
-        put_beside_large(true);
+        put_beside_large(true, 0);
         (void) state;
 }
 
@@ -736,6 +744,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_evict_small_map),
                 cmocka_unit_test(test_evict_beside_large),
+                cmocka_unit_test(test_evict_beside_large_in_number),
                 cmocka_unit_test(test_evict_beside_emptied),
                 cmocka_unit_test(test_evict_in_vain),
                 cmocka_unit_test(test_evict_goes_on),

@@ -622,31 +622,36 @@ static void test_evict_far_from_the_hand(void **state) {
         assert_true(totals(f).evictions > 0);
 }
 
-/* Maps whose numbers are 32 apart have one set of slabs: a hand of one takes out no slab with entries of the other. */
-static void test_evict_in_a_shared_set(void **state) {
-        enum { N = 200, N_SETS = SHM_SET_MAPS };
+/* Late maps have bits of a slab's line together. What one of them does hides no entry of the other from its hand. */
+static void test_evict_with_a_shared_bit(void **state) {
+        enum { N = 200, FIRST = SHM_SET_OWN_BITS + 1, SECOND = FIRST + SHM_SET_OWN_BITS };
         Fixture *f = *state;
         char name[SHM_ROOT_NAME_SIZE];
+        ShmTrie maps[SECOND + 1];
         ShmMapTotals totals;
-        ShmTrie other;
 
-        for (uint32_t i = 0; i < N_SETS; i++) {
+        for (uint32_t i = f->trie.map + 1; i <= SECOND; i++) {
                 (void) snprintf(name, sizeof(name), "map.%u", i);
-                open_map(f, name, &other);
+                open_map(f, name, &maps[i]);
+                assert_int_equal(maps[i].map, i);
         }
-        assert_int_equal(other.map, f->trie.map + N_SETS);
-        for (uint32_t i = 0; i < N; i++)
-                assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
-        TRIE_SET_OPTION(&f->trie, limit_bytes, 2 * COST);
-        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
-        for (uint32_t i = 0; i < N; i++)
-                assert_int_equal(put(f, i, SIZE), 0);
-        TRIE_SET_OPTION(&other, limit_bytes, N / 2 * COST);
-        TRIE_SET_OPTION(&other, evict, SHM_MAP_EVICT_SIEVE);
+        assert_int_equal(shm_set_line_bit(FIRST), shm_set_line_bit(SECOND));
+        for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(put_in(f, &maps[FIRST], i, SIZE, SHM_MAP_PUT, 0), 0);
+                assert_int_equal(put_in(f, &maps[SECOND], i, SIZE, SHM_MAP_PUT, 0), 0);
+        }
+        TRIE_SET_OPTION(&maps[FIRST], limit_bytes, 2 * COST);
+        TRIE_SET_OPTION(&maps[FIRST], evict, SHM_MAP_EVICT_SIEVE);
         for (uint32_t i = N; i < 2 * N; i++)
-                assert_int_equal(put_in(f, &other, i, SIZE, SHM_MAP_PUT, 0), 0);
-        shm_map_totals(&f->arena, other.map - 1, &totals);
+                assert_int_equal(put_in(f, &maps[FIRST], i, SIZE, SHM_MAP_PUT, 0), 0);
+        TRIE_SET_OPTION(&maps[SECOND], limit_bytes, N / 2 * COST);
+        TRIE_SET_OPTION(&maps[SECOND], evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = N; i < 2 * N; i++)
+                assert_int_equal(put_in(f, &maps[SECOND], i, SIZE, SHM_MAP_PUT, 0), 0);
+        shm_map_totals(&f->arena, SECOND - 1, &totals);
         assert_in_range(totals.entries, 1, N / 2 + 1);
+        shm_map_totals(&f->arena, FIRST - 1, &totals);
+        assert_in_range(totals.entries, 1, 3);
 }
 
 /* A hand died after it took slabs out, and before it cleared the bits of their lines: the census adds all slabs. */
@@ -1312,7 +1317,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_large_values, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_memory, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_far_from_the_hand, setup_two_gib, teardown),
-                cmocka_unit_test_setup_teardown(test_evict_in_a_shared_set, setup_eight_mib, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_with_a_shared_bit, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_after_a_census, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_behind_claims, setup_eight_mib, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_for_the_index, setup_small, teardown),
