@@ -208,7 +208,7 @@ _public_ int tslab_free(struct tslab *pool, tslab_handle handle) {
         if (shm_unlikely(!thread))
                 return free_slow(pool, handle);
         bits = handle ^ thread->actor.handle_bits;
-        if (shm_unlikely(shm_cache_free_hit(&thread->actor, bits)))
+        if (shm_unlikely(shm_cache_free_hit(&thread->actor, bits, NULL)))
                 return free_missed(pool, bits);
         return 0;
 }

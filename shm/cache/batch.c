@@ -316,7 +316,8 @@ size_t shm_batch_free(ShmActor *actor, const uint64_t *handles, size_t n) {
         shm_actor_enter(actor);
         for (bool usual = batch_is_usual(actor); usual && done < n && k > 0; done += k)
                 if (batch_is_single(actor, handles + done, n - done))
-                        k = shm_cache_free_one(actor, actor->record, handles[done] ^ actor->handle_bits) == 0;
+                        k = shm_cache_free_one(actor, actor->record, handles[done] ^ actor->handle_bits,
+                                               NULL) == 0;
                 else
                         k = batch_free_some(actor, handles + done, n - done);
         shm_actor_leave(actor);

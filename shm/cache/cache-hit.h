@@ -17,6 +17,7 @@
 #include "shm/format/handle.h"
 #include "shm/format/intent.h"
 #include "shm/arena/record.h"
+#include "shm/cache/uncached.h"
 #include "shm/format/slab-word.h"
 
 #define SHM_CACHE_CAPACITY_START 8
@@ -124,9 +125,9 @@ shm_inline ShmCache *shm_cache_of_state(ShmActor *actor, uint64_t state) {
  * none, or if anything else is unusual.
  *
  * `bits` are tag and slot id: the handle ^ handle_bits. If the handle has another version than ours, the id exceeds
- * n_slots_ever.
+ * n_slots_ever. `final`: words to be closed, or NULL.
  */
-shm_inline int shm_cache_free_one(ShmActor *actor, ShmRecord *record, uint64_t bits) {
+shm_inline int shm_cache_free_one(ShmActor *actor, ShmRecord *record, uint64_t bits, ShmFinal *final) {
         uint32_t id = (uint32_t) bits, tag = (uint32_t) (bits >> 32), n;
         uint64_t state;
         ShmCache *cache;
@@ -153,6 +154,8 @@ shm_inline int shm_cache_free_one(ShmActor *actor, ShmRecord *record, uint64_t b
                 shm_actor_intend(actor, 0);
                 return SHM_CACHE_E_MISS;
         }
+        if (final)
+                shm_final_close(final);
         shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
         shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is stored before. */
         shm_hint_count(&record->counters[SHM_COUNT_FREES_CACHED]);
@@ -163,7 +166,7 @@ shm_inline int shm_cache_free_one(ShmActor *actor, ShmRecord *record, uint64_t b
 }
 
 /* shm_object_free() by shm_cache_free_one(). If it misses, the caller must leave the operation. */
-shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
+shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits, ShmFinal *final) {
         ShmRecord *record = actor->record;
         int r;
 
@@ -172,7 +175,7 @@ shm_inline int shm_cache_free_hit(ShmActor *actor, uint64_t bits) {
            ORDER: rlx; tslab_close() sets ours to UINT64_MAX, then checks seq. */
         if (shm_unlikely(shm_load_acq(&record->attention) != shm_peek_rlx(&actor->attention)))
                 return SHM_CACHE_E_MISS;
-        r = shm_cache_free_one(actor, record, bits);
+        r = shm_cache_free_one(actor, record, bits, final);
         if (shm_likely(r == 0))
                 shm_record_leave(record);
         return r;

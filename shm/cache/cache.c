@@ -393,13 +393,15 @@ static bool has_room(ShmActor *actor, ShmCache *cache) {
         return shm_load_rlx(&cache->count) < shm_load_rlx(&cache->room);
 }
 
-static int free_cached(ShmActor *actor, ShmCache *cache, uint32_t tag, SlotId id) {
+static int free_cached(ShmActor *actor, ShmCache *cache, uint32_t tag, SlotId id, ShmFinal *final) {
         uint32_t n = shm_load_rlx(&cache->count), expected = tag; /* ORDER: rlx; ours alone. */
         int r = -ESTALE;
 
         shm_actor_intend(actor, shm_intent_free(tag, id));
         /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before the slot is ours. */
         if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
+                if (final)
+                        shm_final_close(final);
                 shm_store_rlx(&cache->slots[n], id.value); /* ORDER: rlx; ordered by the count. */
                 shm_cache_set_count(cache, n + 1);
                 shm_actor_count(actor, SHM_COUNT_FREES_CACHED, 1);
@@ -409,7 +411,7 @@ static int free_cached(ShmActor *actor, ShmCache *cache, uint32_t tag, SlotId id
         return r;
 }
 
-int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
+int shm_cache_free_slow(ShmActor *actor, uint64_t handle, ShmFinal *final) {
         ShmArena *arena = actor->arena;
         SlotId id = shm_handle_slot(handle);
         uint32_t tag = shm_handle_tag(arena->key, handle), epoch;
@@ -431,9 +433,9 @@ int shm_cache_free_slow(ShmActor *actor, uint64_t handle) {
         actor->n_slots_ever = (uint64_t) shm_arena_n_slabs_ever(arena) * SHM_SLOTS_MAX;
 
         if (cache && has_room(actor, cache))
-                r = free_cached(actor, cache, tag, id);
+                r = free_cached(actor, cache, tag, id, final);
         else
-                r = shm_uncached_free(actor, tag, id, NULL);
+                r = shm_uncached_free(actor, tag, id, final);
         if (r == -ESTALE)
                 shm_actor_count(actor, SHM_COUNT_STALE, 1);
         return r;

@@ -16,8 +16,8 @@ int shm_cache_alloc_slow(ShmActor *actor, size_t size, uint32_t epoch, const Shm
 /* shm_object_alloc() with `pending`. */
 int shm_cache_alloc_pending(ShmActor *actor, size_t size, uint32_t epoch, const ShmPending *pending,
                             uint64_t *ret_handle, void **ret_object);
-/* shm_object_free(), inside an operation. */
-int shm_cache_free_slow(ShmActor *actor, uint64_t handle);
+/* shm_object_finish(), inside an operation; `final` may be NULL. */
+int shm_cache_free_slow(ShmActor *actor, uint64_t handle, ShmFinal *final);
 
 /* The last allocation failed with -ENOMEM, and it is to be tried again: it does not count as failed. */
 void shm_cache_uncount_failure(ShmActor *actor);
@@ -62,7 +62,7 @@ static inline int shm_cache_free_missed(ShmActor *actor, uint64_t handle) {
         int r;
 
         shm_actor_enter(actor);
-        r = shm_cache_free_slow(actor, handle);
+        r = shm_cache_free_slow(actor, handle, NULL);
         shm_actor_leave(actor);
         return r;
 }
@@ -79,13 +79,18 @@ static inline int shm_cache_alloc(ShmActor *actor, size_t size, uint32_t epoch, 
         return r;
 }
 
-/* shm_object_free(). */
-static inline int shm_cache_free(ShmActor *actor, uint64_t handle) {
-        int r = shm_cache_free_hit(actor, handle ^ actor->handle_bits);
+/* shm_object_finish(). `final` may be NULL: then it is shm_object_free(). */
+shm_inline int shm_cache_finish(ShmActor *actor, uint64_t handle, ShmFinal *final) {
+        int r = shm_cache_free_hit(actor, handle ^ actor->handle_bits, final);
 
         if (__builtin_expect(r == 0, 1))
                 return 0;
-        r = shm_cache_free_slow(actor, handle);
+        r = shm_cache_free_slow(actor, handle, final);
         shm_actor_leave(actor);
         return r;
+}
+
+/* shm_object_free(). */
+static inline int shm_cache_free(ShmActor *actor, uint64_t handle) {
+        return shm_cache_finish(actor, handle, NULL);
 }

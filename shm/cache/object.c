@@ -25,17 +25,9 @@ int shm_object_free(ShmActor *actor, uint64_t handle) {
 }
 
 int shm_object_finish(ShmActor *actor, uint64_t handle, ShmFinal *final) {
-        const ShmArena *arena = actor->arena;
-        int r = -ESTALE;
-
-        if (arena->read_only)
+        if (actor->arena->read_only)
                 return -EROFS;
-        shm_actor_enter(actor);
-        if (shm_object_live(arena, handle))
-                r = shm_uncached_free(actor, shm_handle_tag(arena->key, handle), shm_handle_slot(handle),
-                                      final);
-        shm_actor_leave(actor);
-        return r;
+        return shm_cache_finish(actor, handle, final);
 }
 
 int shm_object_publish(ShmActor *actor, uint64_t handle) {

@@ -29,7 +29,7 @@ int shm_object_alloc(ShmActor *actor, size_t size, uint32_t epoch, const ShmPend
 /* -ESTALE: the handle has no live object. -EUCLEAN: the slab's word contradicts the tag; the arena is damaged. */
 int shm_object_free(ShmActor *actor, uint64_t handle);
 
-/* Frees the object, and returns in `final` the last content of one of its words. It goes past the caches. */
+/* shm_object_free() of an object with words that threads change in place. */
 int shm_object_finish(ShmActor *actor, uint64_t handle, ShmFinal *final);
 
 /* The object now belongs to the pool: it stays when this thread dies. -ENOENT: it is not pending in this thread. */

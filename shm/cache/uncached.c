@@ -68,11 +68,8 @@ int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id, ShmFinal *final)
         shm_actor_intend(actor, shm_intent_free(tag, id));
         /* ORDER: acqrel, pairs with shm_object_copy(); all accesses to the object are before the slot is freed. */
         if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
-                if (final) {
-                        /* ORDER: acqrel; a thread that reads it finds the tag even. */
-                        final->last = shm_xchg_acqrel(final->word, final->closed);
-                        final->done = true;
-                }
+                if (final)
+                        shm_final_close(final);
                 r = shm_slab_free_slots(actor, slot_id_slab(id), slot_id_mask(id)) == 0 ? 0 : -EUCLEAN;
                 shm_actor_count(actor, SHM_COUNT_FREES_UNCACHED, 1);
         }

@@ -31,13 +31,29 @@ static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, u
 
 /* Allocates an object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
 int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);
-/* A word of an object. Threads change it, each from a value that it read before, as long as the object is live. */
+/*
+ * Words of an object that threads change in place, each from a value that it read before, as long as the object is
+ * live. They are closed once its tag is even, and before its slot can be another object's: a change that comes late
+ * finds a content that no thread expects.
+ */
 typedef struct ShmFinal {
         uint64_t *word;
-        uint64_t closed; /* its content from then on: none that any thread expects */
+        uint64_t closed; /* its content from then on */
+        uint64_t *taken; /* another such word; NULL: there is none */
+        uint64_t taken_closed; /* its content from then on */
         uint64_t last; /* returned: the one before, with all changes */
         bool done; /* returned: false where somebody else freed the object */
 } ShmFinal;
 
-/* Errors of shm_object_free(). If `final` is not NULL, that word is closed before others can have the slot. */
+/* For the thread that made the tag even, before it gives the slot away. */
+static inline void shm_final_close(ShmFinal *final) {
+        /* ORDER: rel, pairs with shm_map_view(); a thread that reads it finds the tag even. */
+        shm_store_rel(final->word, final->closed);
+        if (__builtin_expect(final->taken != NULL, 0))
+                /* ORDER: acqrel; a thread that reads it finds the tag even. */
+                final->last = shm_xchg_acqrel(final->taken, final->taken_closed);
+        final->done = true;
+}
+
+/* Errors of shm_object_free(). `final` may be NULL. */
 int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id, ShmFinal *final);

@@ -11,9 +11,8 @@
  *   1. The word is exchanged after the tag is even, and before the slot is another object's. The exchange returns a
  *      word with all changes that were done. A change that was decided on before, and comes late, finds another word
  *      than it expects. A change that is decided on later finds the tag even, and the key absent.
- *   2. The new word is a keyed hash of the leaf's handle. A thread that was held up does not expect it (but for a
- *      chance of 2^-64, as for sealed words in general). A word derived from the last value could be one that the
- *      counter had before.
+ *   2. The new word is a keyed hash of the leaf's handle (shm_map_view_final()). A thread that was held up does not
+ *      expect it (but for a chance of 2^-64, as for sealed words in general).
  *   3. A reader that sees the new word finds the tag even, and looks again.
  *
  * Who may do what: writers, as in shm/map/trie/trie-walk.c.
@@ -26,7 +25,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shm/arena/root.h"
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/trie/trie-shrink.h"
@@ -35,10 +33,7 @@
 /* The view is of a cell. */
 static int take_cell(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t vacancy,
                      const ShmMapView *view, void *buffer) {
-        ShmFinal final = {
-                .word = shm_map_view_cell(view),
-                .closed = shm_hash(trie->arena, &view->handle, sizeof(view->handle)),
-        };
+        ShmFinal final = shm_map_view_final(trie->arena, view);
         uint64_t value;
         int r;
 

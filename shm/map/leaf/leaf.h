@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "shm/arch/racy.h"
+#include "shm/arena/root.h"
 #include "shm/cache/object.h"
 #include "shm/map/leaf/trie-word.h"
 
@@ -203,6 +204,32 @@ static inline bool shm_map_view_is_small(const ShmArena *arena, const ShmMapView
 /* The word of a leaf that is a cell. */
 static inline uint64_t *shm_map_view_cell(const ShmMapView *view) {
         return (uint64_t *) (view->bytes + shm_leaf_value_off(view->head.key_size, SHM_LEAF_CELL));
+}
+
+static inline uint64_t *shm_map_view_end(const ShmMapView *view) {
+        return (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
+}
+
+/* The content of a closed end: no end has all bits set. */
+static inline uint64_t shm_leaf_closed(uint64_t leaf) {
+        return ~shm_leaf_seal(leaf);
+}
+
+/*
+ * The words to be closed when the leaf is freed. That of a cell takes a keyed hash of the handle: a word derived from
+ * the last value could be one that it had before.
+ */
+static inline ShmFinal shm_map_view_final(const ShmArena *arena, const ShmMapView *view) {
+        ShmFinal final = {
+                .word = shm_map_view_end(view),
+                .closed = shm_leaf_closed(view->handle),
+        };
+
+        if (__builtin_expect(view->head.flags & SHM_LEAF_CELL, 0)) {
+                final.taken = shm_map_view_cell(view);
+                final.taken_closed = shm_hash(arena, &view->handle, sizeof(view->handle));
+        }
+        return final;
 }
 
 /* Copies the value out. It counts if the view is live after that. */
