@@ -12,8 +12,10 @@
 #define MAP_HASH UINT64_C(1)
 #define MAP_HASH_FAR (UINT64_C(1) << 60)
 
-#define MAP_N_LEFT 3 /* words of a slot that the hashes of cases lead to */
+#define MAP_N_LEFT 3 /* words of a slot that the hashes of cases lead to, and ends of leaves */
+#define MAP_N_LEFT_CELL 6 /* and the word of a counter */
 #define map_left world.objects[WORLD_N_PRE].handle /* digest of those of a slab, see map_wipe() */
+#define map_victim world.notes[1] /* an object into which nobody but its owner writes */
 
 /* The shape of the index. Nodes that stay have 16 words, others 8: no more than a case needs. */
 typedef enum MapShape {
@@ -25,6 +27,8 @@ static MapShape map_shape;
 static uint64_t map_root;
 static ShmTrie map_tries[MODEL_ACTORS_MAX + 1]; /* each actor's; the last is post()'s */
 static uint64_t map_hashes[4]; /* map_init() sets three of them */
+static unsigned
+        map_n_left; /* so many words of a slot its next owner leaves as they were; map_init() sets it */
 
 static inline void map_must(int r) {
         if (r)
@@ -73,6 +77,7 @@ static inline void map_shape_root(void) {
 /* For pre(). An empty map; its index is in an epoch of its own, or shares one with values. */
 static inline void map_init(uint32_t n_slabs, uint32_t index_epoch, uint64_t h0, uint64_t h1, uint64_t h2) {
         world_init(n_slabs, n_slabs, 0);
+        map_n_left = MAP_N_LEFT;
         map_hashes[0] = h0;
         map_hashes[1] = h1;
         map_hashes[2] = h2;
@@ -132,56 +137,71 @@ static inline void map_ready(uint32_t n_slabs) {
                 world.results[i] = 99;
 }
 
+/* A slot's words that its new owner leaves are looked at, the others are cleared. Adds to the digest. */
+static inline void map_wipe_slot(uint32_t slab, uint32_t slot) {
+        uint64_t *words = (uint64_t *) map_line(slab, slot, 0);
+
+        for (unsigned i = 0; i < map_n_left; i++)
+                map_left = map_left * UINT64_C(0x9e3779b97f4a7c15) + shm_load_rlx(&words[i]);
+        if (!model_weak)
+                memset(words + map_n_left, 0, 128 - map_n_left * sizeof(*words));
+        for (unsigned i = map_n_left; model_weak && i < 128 / sizeof(*words); i++)
+                shm_store_rlx(&words[i], 0);
+}
+
 /*
  * For actors: an object over the whole slab. Its owner leaves words that were a map's as they were, since an object is
  * not zeroed, and clears the others. A write that comes late finds there what it expects. To look at such a word is a
  * step: others' accesses do not commute with it. So is a store under a weak memory.
  */
 static inline void map_wipe(uint64_t handle) {
-        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
-
         map_left = 0;
-        for (uint32_t slot = 0; slot < 4; slot++) {
-                uint64_t *words = (uint64_t *) map_line(slab, slot, 0);
-
-                for (unsigned i = 0; i < MAP_N_LEFT; i++)
-                        map_left = map_left * UINT64_C(0x9e3779b97f4a7c15) + shm_load_rlx(&words[i]);
-                if (!model_weak)
-                        memset(words + MAP_N_LEFT, 0, 128 - MAP_N_LEFT * sizeof(*words));
-                for (unsigned i = MAP_N_LEFT; model_weak && i < 128 / sizeof(*words); i++)
-                        shm_store_rlx(&words[i], 0);
-        }
+        for (uint32_t slot = 0; slot < 4; slot++)
+                map_wipe_slot(slot_id_slab(shm_handle_slot(handle)), slot);
 }
 
-/* The same, but its owner clears those words, too. */
-static inline void map_clear(uint64_t handle) {
-        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
+/* The same for an object in one slot. */
+static inline void map_wipe_one(uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
 
-        for (uint32_t slot = 0; slot < 4; slot++)
-                for (unsigned i = 0; i < MAP_N_LEFT; i++)
-                        shm_store_rlx((uint64_t *) map_line(slab, slot, 0) + i, 0);
-        map_wipe(handle);
+        map_left = 0;
+        map_wipe_slot(slot_id_slab(id), slot_id_slot(id));
+}
+
+/* The digest of the words that were left, as they are now. */
+static inline uint64_t map_digest_slot(uint32_t slab, uint32_t slot, uint64_t left) {
+        const uint64_t *words = (const uint64_t *) map_line(slab, slot, 0);
+
+        for (unsigned i = 0; i < map_n_left; i++)
+                left = left * UINT64_C(0x9e3779b97f4a7c15) + words[i];
+        for (unsigned i = map_n_left; i < 128 / sizeof(*words); i++)
+                if (words[i] != 0)
+                        model_fail("the victim was written into");
+        return left;
+}
+
+static inline void map_check_victim(uint64_t handle, uint32_t first, uint32_t end) {
+        uint64_t left = 0;
+
+        if (!shm_object_live(&world_arena, handle))
+                model_fail("the victim was freed");
+        for (uint32_t slot = first; slot < end; slot++)
+                left = map_digest_slot(slot_id_slab(shm_handle_slot(handle)), slot, left);
+        if (left != map_left)
+                model_fail("the victim was written into");
 }
 
 /* For post(): the object lives, and nobody has written into it; 0: there is none. */
 static inline void map_check_wiped(uint64_t handle) {
-        uint32_t slab = slot_id_slab(shm_handle_slot(handle));
-        uint64_t left = 0, others = 0;
+        if (handle != 0)
+                map_check_victim(handle, 0, 4);
+}
 
-        if (handle == 0)
-                return;
-        if (!shm_object_live(&world_arena, handle))
-                model_fail("the victim was freed");
-        for (uint32_t slot = 0; slot < 4; slot++) {
-                const uint64_t *words = (const uint64_t *) map_line(slab, slot, 0);
+static inline void map_check_wiped_one(uint64_t handle) {
+        uint32_t slot = slot_id_slot(shm_handle_slot(handle));
 
-                for (unsigned i = 0; i < MAP_N_LEFT; i++)
-                        left = left * UINT64_C(0x9e3779b97f4a7c15) + words[i];
-                for (unsigned i = MAP_N_LEFT; i < 128 / sizeof(*words); i++)
-                        others |= words[i];
-        }
-        if (left != map_left || others != 0)
-                model_fail("the victim was written into");
+        if (handle != 0)
+                map_check_victim(handle, slot, slot + 1);
 }
 
 /* The value, 0 where the key is absent; or an error other than that. */

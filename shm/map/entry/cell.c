@@ -4,11 +4,11 @@
  * Purpose: sums and token buckets that change in place.
  *
  * Invariants
- *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live. It is
- *      done once or not at all, whatever becomes of the leaf, since no other object has a word with this seal. If the
- *      leaf was unlinked meanwhile, the change counts as one from before the unlinking: its call had begun by then.
- *      shm_map_add_at() does not look the leaf up: beside a delete that is under way it may still find the cell where
- *      others find no key.
+ *   1. A change is one compare-and-set of the cell's word, from a value that was read while the leaf was live, and
+ *      under a guard of the leaf. It is done once or not at all, whatever becomes of the leaf: its word is closed
+ *      before the slot is another's (shm/map/leaf/leaf.h). If the leaf was unlinked meanwhile, the change counts as one
+ *      from before the unlinking: its call had begun by then. shm_map_add_at() does not look the leaf up: beside a
+ *      delete that is under way it may still find the cell where others find no key.
  *   2. A cell is put only where its key is absent (SHM_MAP_INSERT): of two threads that make one, the later one adds to
  *      the other's.
  *   3. The word of a bucket is the time at which the bucket will be full again ("theoretical arrival time"). The leaf
@@ -86,15 +86,19 @@ static inline bool load_in_turn(ShmActor *actor, const ShmTrie *trie, Cell cell,
         return load_cell(trie, cell, ret_value);
 }
 
-/* False: the cell has another value by now. */
+/* False: the cell has another value by now, or is no more. */
 static bool change_cell(ShmActor *actor, Cell cell, uint64_t value, uint64_t next) {
         uint64_t seal = shm_leaf_seal(cell.leaf), expected = value ^ seal;
+        bool done;
 
-        /* ORDER: acqrel; the sums of all who added are in one order. */
-        if (!shm_cas_acqrel(cell.word, &expected, next ^ seal))
+        if (!shm_actor_guard(actor, cell.leaf))
                 return false;
-        actor->turn.value = next;
-        return true;
+        /* ORDER: acqrel; the sums of all who added are in one order. */
+        done = shm_cas_acqrel(cell.word, &expected, next ^ seal);
+        shm_actor_unguard(actor);
+        if (done)
+                actor->turn.value = next;
+        return done;
 }
 
 /* Whether the time of the cell that was found last is over. The answer counts if the leaf is live after that. */
@@ -249,7 +253,7 @@ static int add_at_once(ShmActor *actor, const ShmTrie *trie, uint64_t cell, int6
         if (!load_in_turn(actor, trie, at, &value))
                 return -ESTALE;
         if (shm_map_is_over(trie, &view))
-                return shm_map_settle_end(&view) ? -ESTALE : SHM_TRIE_E_CHANGED;
+                return shm_map_settle_end(actor, &view) ? -ESTALE : SHM_TRIE_E_CHANGED;
         r = add_to_cell(actor, trie, at, value, &add, ret);
         return r == -EEXIST ? -ESTALE : r;
 }
@@ -309,14 +313,15 @@ static uint64_t bucket_end_ms(uint64_t full_ns, uint32_t keep_ms) {
 }
 
 /* Moves the end of the leaf if it comes before the bucket is full. False: another thread has changed the end. */
-static bool keep_bucket(const ShmFoundCell *found, uint64_t full_ns) {
+static bool keep_bucket(ShmActor *actor, uint64_t full_ns) {
+        const ShmFoundCell *found = &actor->found;
         const ShmMapView view = { .handle = found->leaf, .bytes = found->key, .expires = found->expires };
         uint64_t end_ms = found->expires & ~SHM_LEAF_SETTLED;
 
         if (end_ms == 0 || end_ms > full_ns / SHM_NS_PER_MS)
                 return true;
         /* The end becomes a later one, so passes need not be told. */
-        return shm_map_set_end(&view, bucket_end_ms(full_ns, KEEP_MS));
+        return shm_map_set_end(actor, &view, bucket_end_ms(full_ns, KEEP_MS));
 }
 
 static int put_bucket(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t full_ns,
@@ -352,7 +357,7 @@ int shm_map_limit(ShmActor *actor, const ShmTrie *trie, ShmMapKey *key, const Sh
                 if (found == -ENOENT)
                         r = put_bucket(actor, trie, key, next_ns, rate->epoch);
                 else
-                        r = keep_bucket(&actor->found, next_ns) && change_cell(actor, cell, full_ns, next_ns)
+                        r = keep_bucket(actor, next_ns) && change_cell(actor, cell, full_ns, next_ns)
                                     ? 0
                                     : -EEXIST;
         } while (r == -EEXIST);

@@ -82,8 +82,9 @@ static int copy_stale(const ShmTrie *trie, const ShmMapView *view, const ShmMapC
  * Finds the leaf that the claim is to replace, and copies its value if that is stale and wanted. SHM_TRIE_E_CHANGED:
  * try again.
  */
-static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmMapClaim *claim, bool keeps,
-                         ShmMapPut *put, ShmClaim *own, ShmClaimed *ret) {
+static int prepare_claim(ShmActor *actor, const ShmTrie *trie, const ShmMapView *view,
+                         const ShmMapClaim *claim, bool keeps, ShmMapPut *put, ShmClaim *own,
+                         ShmClaimed *ret) {
         int r;
 
         if (!view->is_over)
@@ -101,7 +102,8 @@ static int prepare_claim(const ShmTrie *trie, const ShmMapView *view, const ShmM
                         return r;
         }
         put->expected = view->handle;
-        return shm_map_view_live(trie->arena, view) && shm_map_settle_end(view) ? 0 : SHM_TRIE_E_CHANGED;
+        return shm_map_view_live(trie->arena, view) && shm_map_settle_end(actor, view) ? 0
+                                                                                       : SHM_TRIE_E_CHANGED;
 }
 
 static int claim_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapClaim *claim,
@@ -130,7 +132,7 @@ static int claim_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
         if (claim->extends && (r != 0 || view.handle != claim->gone || !shm_map_view_is_claim(&view)))
                 return -ENOENT;
         if (r == 0) {
-                r = prepare_claim(trie, &view, claim, keeps, &put, &own, ret);
+                r = prepare_claim(actor, trie, &view, claim, keeps, &put, &own, ret);
                 if (r)
                         return r;
         }

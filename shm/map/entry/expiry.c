@@ -52,8 +52,8 @@ static int touch_copy(const ShmTrie *trie, const ShmMapView *view, const TouchCo
 }
 
 /* Gives the leaf of the view its new end. SHM_TRIE_E_CHANGED: try again. */
-static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, const TouchCopy *copy,
-                      ShmMapView *view) {
+static int touch_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t end,
+                      const TouchCopy *copy, ShmMapView *view) {
         ShmTrieCursor c;
         int r;
 
@@ -61,7 +61,7 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, c
         if (r)
                 return r < 0 ? r : -ENOENT;
         if (view->is_over)
-                return shm_map_settle_end(view) ? -ENOENT : SHM_TRIE_E_CHANGED;
+                return shm_map_settle_end(actor, view) ? -ENOENT : SHM_TRIE_E_CHANGED;
         if (view->head.flags & SHM_LEAF_BUCKET) /* without its leaf it would be full */
                 return -EINVAL;
         r = touch_copy(trie, view, copy);
@@ -69,9 +69,9 @@ static int touch_once(const ShmTrie *trie, const ShmMapKey *key, uint64_t end, c
                 return r;
         if (shm_map_view_has_tags(view)) {
                 end = end ?: SHM_MAP_FOREVER;
-                shm_map_hold_tags(trie, view->tags, shm_leaf_n_tags(view->head.flags), end);
+                shm_map_hold_tags(actor, trie, view->tags, shm_leaf_n_tags(view->head.flags), end);
         }
-        return shm_map_set_end(view, end) ? 0 : SHM_TRIE_E_CHANGED;
+        return shm_map_set_end(actor, view, end) ? 0 : SHM_TRIE_E_CHANGED;
 }
 
 static int touch_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint64_t ttl_ms,
@@ -84,7 +84,7 @@ static int touch_entry(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         end = shm_map_end(trie, ttl_ms);
         shm_tally_begin(actor, trie);
         do {
-                r = touch_once(trie, key, end, copy, view);
+                r = touch_once(actor, trie, key, end, copy, view);
         } while (r == SHM_TRIE_E_CHANGED);
         if (r == 0) {
                 view->expires = end;
@@ -141,7 +141,7 @@ static bool delete_leaf(ShmActor *control, const ShmTrie *trie, ShmMapView *view
 
         if (!shm_map_find_leaf(trie, view, &c))
                 return true;
-        if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(view, SHM_MAP_ENDED))
+        if (view->expires != SHM_MAP_ENDED && !shm_map_set_end(control, view, SHM_MAP_ENDED))
                 return false;
         r = shm_map_unlink(control, trie, view, &c, SHM_MAP_EXPIRATIONS);
         return r == 0 || r == -ENOENT;

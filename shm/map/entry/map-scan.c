@@ -138,8 +138,8 @@ static bool is_in_epoch(const ShmMapLeaf *head, uint32_t epoch) {
 }
 
 /* *ret_vacancy: the value of the word once the leaf is gone. *ret: a view of the leaf, unless it is stale. */
-static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch, uint64_t *ret_vacancy,
-                        ShmMapView *ret) {
+static Fate decide_fate(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint32_t epoch,
+                        uint64_t *ret_vacancy, ShmMapView *ret) {
         bool is_spent;
         int r;
 
@@ -154,7 +154,7 @@ static Fate decide_fate(const ShmTrie *trie, const ShmTrieCursor *c, uint32_t ep
         if (!is_spent && !is_in_epoch(&ret->head, epoch))
                 return KEEP;
         if (shm_map_is_over(trie, ret))
-                return shm_map_set_end(ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;
+                return shm_map_set_end(actor, ret, SHM_MAP_ENDED) ? END : LOOK_AGAIN;
         return DELETE;
 }
 
@@ -194,7 +194,7 @@ static int expire_next(ShmActor *actor, const ShmTrie *trie, uint32_t epoch, Shm
         r = shm_trie_scan(trie, scan, &c, &hash);
         if (r != 1)
                 return r;
-        fate = decide_fate(trie, &c, epoch, &vacancy, &view);
+        fate = decide_fate(actor, trie, &c, epoch, &vacancy, &view);
         if (fate == KEEP) {
                 if (census)
                         census_keep(trie, &view, census);

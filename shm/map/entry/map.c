@@ -118,7 +118,8 @@ static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
 
                 remember_room(trie, view);
                 if (shm_map_view_live(trie->arena, view)) {
-                        c->plain = view->head.flags & SHM_LEAF_CHAINED ? 0 : seen;
+                        c->plain = view->head.flags & (SHM_LEAF_CHAINED | SHM_LEAF_CELL) ? 0 : seen;
+                        c->plain_end = shm_map_view_end(view);
                         view->is_over = same && shm_map_is_over(trie, view);
                         /* It may have been replaced before its tag went: then the key was never absent. */
                         if (__builtin_expect(!view->is_over || !shm_map_view_has_tags(view), 1) ||
@@ -241,7 +242,7 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         r = shm_map_find(trie, key, &c, &view);
         if (r)
                 return r < 0 ? r : -ENOENT;
-        if (view.is_over && !shm_map_settle_end(&view))
+        if (view.is_over && !shm_map_settle_end(actor, &view))
                 return SHM_TRIE_E_CHANGED;
         if (expected && c.value != expected)
                 return view.is_over ? -ENOENT : -EAGAIN;

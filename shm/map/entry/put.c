@@ -233,7 +233,7 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
                 return r;
         end = leaf_end(trie, &leaf->evict.options, put);
         if (put->n_tags)
-                shm_map_hold_tags(trie, put->tags, put->n_tags, end);
+                shm_map_hold_tags(actor, trie, put->tags, put->n_tags, end);
         leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
         head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)
@@ -327,7 +327,7 @@ static void tally_put(ShmActor *actor, const ShmTrie *trie, const NewLeaf *leaf,
  * Whether the put may go on. An expired entry counts as absent. If the mode depends on that, the end is settled first,
  * so that no other thread can prolong the entry. A claim counts as absent, too, except for the put that fulfils it.
  */
-static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
+static int admit_over(ShmActor *actor, const ShmMapPut *put, int found, const ShmMapView *view) {
         if (found != 0)
                 return admit_put(put, 0);
         if (!view->is_over || put->mode == SHM_MAP_EXACT)
@@ -336,7 +336,7 @@ static int admit_over(const ShmMapPut *put, int found, const ShmMapView *view) {
                 return admit_put(put, put->mode == SHM_MAP_REPLACE && put->expected == view->handle
                                               ? view->handle
                                               : 0);
-        if (put->mode != SHM_MAP_PUT && !shm_map_settle_end(view))
+        if (put->mode != SHM_MAP_PUT && !shm_map_settle_end(actor, view))
                 return SHM_TRIE_E_CHANGED;
         return admit_put(put, 0);
 }
@@ -402,7 +402,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
                 found = shm_map_find_place(actor, trie, key, &c, &view);
                 if (found < 0)
                         return found;
-                r = admit_over(put, found, &view);
+                r = admit_over(actor, put, found, &view);
                 if (r)
                         return r;
         }

@@ -50,7 +50,7 @@ static int tag_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         if (r == 0 && view.expires != SHM_MAP_ENDED) {
                 *ret = view.handle;
                 shm_evict_visit(trie, view.handle);
-                return shm_map_prolong_tag(&view, end, GRACE_MS) ? 0 : SHM_TRIE_E_CHANGED;
+                return shm_map_prolong_tag(actor, &view, end, GRACE_MS) ? 0 : SHM_TRIE_E_CHANGED;
         }
         if (r == 0) {
                 shm_map_condemn_tag(actor, &view);
@@ -74,6 +74,7 @@ int shm_map_tag(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, uint
 int shm_map_invalidate(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key) {
         ShmTrieCursor c;
         ShmMapView view;
+        ShmFinal final;
         int r;
 
         if (trie->arena->read_only)
@@ -81,8 +82,10 @@ int shm_map_invalidate(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         shm_tally_begin(actor, trie);
         r = shm_map_find(trie, key, &c, &view);
         r = r > 0 ? -ENOENT : r;
-        if (r == 0)
-                r = shm_object_free(actor, view.handle);
+        if (r == 0) {
+                final = shm_map_view_final(actor->arena, &view);
+                r = shm_object_finish(actor, view.handle, &final);
+        }
         if (r == 0 || r == -ESTALE) { /* -ESTALE: another thread did it just now */
                 if (shm_map_unlink(actor, trie, &view, &c, SHM_MAP_DELETES) != 0)
                         shm_map_ask_for_census_of(trie); /* a sweep unlinks it */

@@ -72,7 +72,7 @@ static int take_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         if (r)
                 return r < 0 ? r : -ENOENT;
         if (view->is_over)
-                return shm_map_settle_end(view) ? -ENOENT : SHM_TRIE_E_CHANGED;
+                return shm_map_settle_end(actor, view) ? -ENOENT : SHM_TRIE_E_CHANGED;
         if (view->head.value_size > size)
                 return -EMSGSIZE;
         vacancy = shm_map_vacancy(trie, &c, key->bytes, key->size);

@@ -585,23 +585,35 @@ static bool condemn_chain(const ShmArena *arena, const ShmMapView *view, uint64_
         return shm_trie_is_leaf(*ret_first) && shm_object_live(arena, view->handle);
 }
 
-void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf) {
+/* Frees no chunk where the leaf has no chain. */
+static void free_all_chunks(ShmActor *actor, const ShmMapView *view) {
         Shape shape = chain_shape(actor->arena);
-        ShmMapView view;
         uint64_t first;
         Rest rest;
 
-        if (shm_map_view(actor->arena, leaf, &view) != 0 || !(view.head.flags & SHM_LEAF_CHAINED) ||
-            !condemn_chain(actor->arena, &view, &first))
+        if (!(view->head.flags & SHM_LEAF_CHAINED) || !condemn_chain(actor->arena, view, &first))
                 return;
-        rest = chain_rest(actor->arena, shape, &view.head, view.room);
+        rest = chain_rest(actor->arena, shape, &view->head, view->room);
         if (rest.n_words >= rest.n_chunks)
-                free_head_chunks(actor, &view, first, rest.n_chunks);
+                free_head_chunks(actor, view, first, rest.n_chunks);
         else
                 free_blocks(actor, first, shape, rest.n_chunks);
 }
 
+void shm_chain_free_chunks(ShmActor *actor, uint64_t leaf) {
+        ShmMapView view;
+
+        if (shm_map_view(actor->arena, leaf, &view) == 0)
+                free_all_chunks(actor, &view);
+}
+
 int shm_chain_free(ShmActor *actor, uint64_t leaf) {
-        shm_chain_free_chunks(actor, leaf);
-        return shm_object_free(actor, leaf);
+        ShmMapView view;
+        ShmFinal final;
+
+        if (shm_map_view(actor->arena, leaf, &view) != 0)
+                return shm_object_free(actor, leaf);
+        free_all_chunks(actor, &view);
+        final = shm_map_view_final(actor->arena, &view);
+        return shm_object_finish(actor, leaf, &final);
 }

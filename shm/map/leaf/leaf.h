@@ -4,7 +4,10 @@
  *
  * Words of a leaf that change in place are sealed in memory: xor a mix of the leaf's handle, as words of the trie's
  * nodes are (trie-word.h). A change is one compare-and-set from the words that were read while the leaf was live. If it
- * comes late, to a slot that is another object's by then, it fails (but for a chance of 2^-64).
+ * comes late, to a slot that is another leaf's by then, it fails (but for a chance of 2^-64). But an object whose owner
+ * writes some bytes of such a word, or none, would leave what the change expects. So a thread guards the leaf while it
+ * changes a word: then the slot is not given back by a revocation, nor by repair. And a thread that frees a leaf closes
+ * these words before others can have the slot (ShmFinal).
  */
 #include <assert.h>
 #include <errno.h>

@@ -93,19 +93,23 @@ bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
                shm_client_identity(trie->arena, claim->client) == claim->process;
 }
 
-bool shm_map_set_end(const ShmMapView *view, uint64_t expires) {
-        uint64_t *word = (uint64_t *) (view->bytes - sizeof(ShmMapLeaf) + offsetof(ShmMapLeaf, expires));
+bool shm_map_set_end(ShmActor *actor, const ShmMapView *view, uint64_t expires) {
         uint64_t seal = shm_leaf_seal(view->handle);
         uint64_t expected = (view->expires | (view->is_settled ? SHM_LEAF_SETTLED : 0)) ^ seal;
+        bool done;
 
+        if (!shm_actor_guard(actor, view->handle))
+                return false;
         /* ORDER: acqrel, pairs with shm_expiry_step(); before `first`. */
-        return shm_cas_acqrel(word, &expected, expires ^ seal);
+        done = shm_cas_acqrel(shm_map_view_end(view), &expected, expires ^ seal);
+        shm_actor_unguard(actor);
+        return done;
 }
 
-bool shm_map_settle_end(const ShmMapView *view) {
+bool shm_map_settle_end(ShmActor *actor, const ShmMapView *view) {
         if (shm_map_view_is_claim(view))
                 return true;
-        return view->is_settled || shm_map_set_end(view, view->expires | SHM_LEAF_SETTLED);
+        return view->is_settled || shm_map_set_end(actor, view, view->expires | SHM_LEAF_SETTLED);
 }
 
 bool shm_expiry_lower(uint64_t *first, uint64_t expires) {
@@ -130,10 +134,11 @@ void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires) {
                 shm_wake(arena);
 }
 
-bool shm_map_prolong_tag(const ShmMapView *view, uint64_t end, uint64_t extra) {
+bool shm_map_prolong_tag(ShmActor *actor, const ShmMapView *view, uint64_t end, uint64_t extra) {
         if (view->expires == SHM_MAP_ENDED)
                 return false;
-        return view->expires >= end || shm_map_set_end(view, end == SHM_MAP_FOREVER ? end : end + extra);
+        return view->expires >= end ||
+               shm_map_set_end(actor, view, end == SHM_MAP_FOREVER ? end : end + extra);
 }
 
 /* Whether the tag can be prolonged. If it is gone, or ending, the entry is absent soon, which is right. */
@@ -143,13 +148,13 @@ static bool view_tag(const ShmTrie *trie, uint64_t tag, ShmMapView *ret) {
                ret->expires != SHM_MAP_ENDED;
 }
 
-void shm_map_hold_tags(const ShmTrie *trie, const uint64_t *tags, uint32_t n, uint64_t end) {
+void shm_map_hold_tags(ShmActor *actor, const ShmTrie *trie, const uint64_t *tags, uint32_t n, uint64_t end) {
         uint64_t now_ms = shm_map_now_ms(trie), left = end > now_ms ? end - now_ms : 0;
         ShmMapView view;
 
         /* Twice as long: most entries that follow find it long enough. */
         for (uint32_t i = 0; i < n; i++)
-                while (view_tag(trie, tags[i], &view) && !shm_map_prolong_tag(&view, end, left))
+                while (view_tag(trie, tags[i], &view) && !shm_map_prolong_tag(actor, &view, end, left))
                         ;
 }
 

@@ -56,17 +56,17 @@ bool shm_map_load_claim(const ShmTrie *trie, const ShmMapView *view, ShmClaim *r
 bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim);
 
 /*
- * Replaces the end that was seen; SHM_MAP_ENDED ends the entry for good. False: the leaf has another end by now. If the
- * leaf was unlinked meanwhile, the change is as if it had come before that.
+ * Replaces the end that was seen; SHM_MAP_ENDED ends the entry for good. False: the leaf has another end by now, or is
+ * no more. If the leaf was unlinked meanwhile, the change is as if it had come before that. It uses the actor's guard.
  */
 #define SHM_MAP_ENDED UINT64_C(1)
-bool shm_map_set_end(const ShmMapView *view, uint64_t expires);
+bool shm_map_set_end(ShmActor *actor, const ShmMapView *view, uint64_t expires);
 /*
  * Settles that an entry is over, so that no touch that was held up brings it back. Its stale value can be had as long
  * as before, until another leaf replaces it. A claim is no entry, and stays as it is. False: the leaf has another end
  * by now.
  */
-bool shm_map_settle_end(const ShmMapView *view);
+bool shm_map_settle_end(ShmActor *actor, const ShmMapView *view);
 
 /*
  * To be called once a leaf with an end is linked, or has an earlier end, so that passes look at it. If the caller dies
@@ -77,11 +77,11 @@ void shm_expiry_note(ShmArena *arena, uint64_t leaf, uint64_t expires);
 bool shm_expiry_lower(uint64_t *first, uint64_t expires);
 
 /* An entry with these tags is about to have this end: the tags stay at least as long. */
-void shm_map_hold_tags(const ShmTrie *trie, const uint64_t *tags, uint32_t n, uint64_t end);
+void shm_map_hold_tags(ShmActor *actor, const ShmTrie *trie, const uint64_t *tags, uint32_t n, uint64_t end);
 /*
  * Gives a tag an end no earlier than this one, and later by `extra` if it changes. False: it is ending, or has another
  * end by now.
  */
-bool shm_map_prolong_tag(const ShmMapView *view, uint64_t end, uint64_t extra);
+bool shm_map_prolong_tag(ShmActor *actor, const ShmMapView *view, uint64_t end, uint64_t extra);
 /* A tag is gone: a pass within some seconds frees the entries that had it. */
 void shm_expiry_invalidated(ShmArena *arena);

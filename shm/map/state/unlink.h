@@ -22,8 +22,12 @@ bool shm_map_find_leaf(const ShmTrie *trie, const ShmMapView *view, ShmTrieCurso
  * has it. A linked leaf that is stale is no entry.
  */
 static inline void shm_map_condemn_tag(ShmActor *actor, const ShmMapView *view) {
-        if (__builtin_expect(view->head.flags & SHM_LEAF_TAG, 0))
-                (void) shm_object_free(actor, view->handle);
+        ShmFinal final;
+
+        if (__builtin_expect(!(view->head.flags & SHM_LEAF_TAG), 1))
+                return;
+        final = shm_map_view_final(actor->arena, view);
+        (void) shm_object_finish(actor, view->handle, &final);
 }
 
 /*

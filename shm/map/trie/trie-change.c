@@ -164,16 +164,17 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
  */
 static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old,
                          ShmFinal *final) {
+        ShmFinal plain = { .word = c->plain_end, .closed = shm_leaf_closed(old) };
         uint64_t noted = old;
 
+        if (old == c->plain)
+                final = &plain;
         /*
          * The handle is stale if somebody else freed the leaf, with its epoch or by its handle: nothing is left to free
          * then.
          */
         if (old && final)
                 (void) shm_object_finish(actor, old, final);
-        else if (old && old == c->plain)
-                (void) shm_object_free(actor, old);
         else if (old)
                 (void) shm_chain_free(actor, old);
         if (c->value == 0 && trie_is_removable(trie, c->depth))

@@ -79,7 +79,8 @@ typedef struct ShmTrieCursor {
         uint64_t node; /* handle of the node that the word is in, or of the root: to be guarded by a writer */
         uint64_t raw; /* the word when last looked at, */
         uint64_t value; /* and what it says: 0, a leaf or SHM_TRIE_GONE */
-        uint64_t plain; /* a leaf that is known to have no chunks; 0: none */
+        uint64_t plain; /* a leaf that is known to have no chunks, and no counter; 0: none */
+        uint64_t *plain_end; /* the word of its end */
         uint32_t depth; /* nodes above the word */
         uint32_t index; /* the word's place in its node */
         bool frozen; /* the node is being removed: to be helped with before the word can be changed */

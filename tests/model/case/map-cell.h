@@ -519,7 +519,7 @@ static void pre_end_first(void) {
 
 /* As a touch, or a put, does in the end. */
 static void t0_give_end(void) {
-        if (!shm_map_set_end(&endless, 2 * END))
+        if (!shm_map_set_end(world_actor(0), &endless, 2 * END))
                 model_fail("the end has changed");
         shm_expiry_note(&world_arena, endless.handle, 2 * END);
 }

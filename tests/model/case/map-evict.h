@@ -303,6 +303,38 @@ static void t1_get_touch_a(void) {
         world.results[1] = n == -ENOENT ? 0 : n < 0 ? (int) n : bytes[0];
 }
 
+/* A large entry, for which a goes; a's slot is another object's then, which leaves the word of the end as it was. */
+static void t0_evict_a(void) {
+        static const char bytes[WORLD_SIZE_2 - 100];
+        const ShmMapPut p = { .mode = SHM_MAP_PUT, .value = bytes, .value_size = sizeof(bytes) };
+        const ShmMapKey key = { "key", 3, UINT64_C(1) << 58 };
+        uint64_t handle;
+
+        world.results[0] = shm_map_put(world_actor(0), &map_tries[0], &key, &p, NULL);
+        if (shm_object_alloc(world_actor(0), WORLD_SIZE_4, 0, NULL, &handle, NULL) != 0)
+                return;
+        map_wipe_one(handle);
+        map_victim = handle;
+}
+
+static void pre_victim(void) {
+        init(&in_one, 3);
+        entry(0, 'o');
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, WORLD_SIZE_2);
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = map_tries[i].exact_ns = no_time;
+        shm_chain_room = 0;
+        ready();
+}
+
+static void post_victim(unsigned dead) {
+        map_check_wiped_one(map_victim);
+        map_repair(dead);
+        (void) map_check_slots();
+        if (!(dead & 1) && (world.results[0] != 0 || map_victim == 0))
+                model_fail("put: %d", world.results[0]);
+}
+
 /* After a death the map is to be counted anew. */
 static void check_map(unsigned dead) {
         ShmMapTotals totals;
@@ -649,6 +681,8 @@ static void post_beside_objects_get(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
+        { .name = "get-touch-slot", .pre = pre_victim, .actors = { t0_evict_a, t1_get_touch_a }, .post = post_victim,
+          .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
         { .name = "evict-put", .pre = pre_a_c, .actors = { t0_put_b, t1_put_a },
           .post = post_put_a, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "evict-forget", .pre = pre_forget, .actors = { t0_put_b, t1_put_a },

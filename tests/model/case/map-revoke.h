@@ -15,7 +15,7 @@
 
 /* Figures that cases keep in the private part. */
 #define expected_version world.notes[0]
-#define victim world.notes[1]
+#define victim map_victim
 #define n_marked world.objects[WORLD_N_PRE].n_begun /* tags that control made even */
 #define n_pending world.objects[WORLD_N_PRE].n_won /* threads that were inside an operation when it began */
 
@@ -57,25 +57,16 @@ static void revoke(ShmActor *actor) {
                 budget = UINT32_MAX;
 }
 
-static void revoke_and_alloc(void (*write)(uint64_t handle)) {
+static void t_revoke(void) {
         uint64_t handle;
 
         revoke(world_actor(control));
         n_marked = (uint8_t) own.revoke.objects;
         if (shm_object_alloc(world_actor(control), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
-                write(handle);
+                map_wipe(handle);
                 victim = handle;
         }
         world.results[control] = map_get_by(&map_tries[control], 0);
-}
-
-static void t_revoke(void) {
-        revoke_and_alloc(map_wipe);
-}
-
-/* The owner writes all words: a touch that comes late may still change an end to which nobody wrote since. */
-static void t_revoke_clear(void) {
-        revoke_and_alloc(map_clear);
 }
 
 /* For pre(), as its last: `actor` is control. */
@@ -290,6 +281,32 @@ static void t0_take(void) {
         world.results[0] = n < 0 ? (int) n : sum == 'o' ? 0 : -EBADMSG;
 }
 
+/* An add: the next owner of the slot leaves the counter's word as it was, too. */
+static void pre_added(void) {
+        pre_revoked_counter();
+        map_n_left = MAP_N_LEFT_CELL;
+}
+
+static void t0_add(void) {
+        const ShmMapAdd add = { .delta = 1 };
+        ShmMapKey key = map_key(0);
+        int64_t sum = 0;
+        int r = shm_map_add(world_actor(0), &map_tries[0], &key, &add, &sum);
+
+        world.results[0] = r ?: (int) sum;
+}
+
+/* It was done before, or to a new counter. */
+static void post_add(unsigned dead) {
+        ShmMapKey key = map_key(0);
+        int64_t sum = 0;
+
+        check(dead);
+        (void) shm_map_get(&map_tries[MODEL_ACTORS_MAX], &key, &sum, sizeof(sum), NULL);
+        if (!(dead & 1) && !(world.results[0] == 'o' + 1 && sum == 0) && !(world.results[0] == 1 && sum == 1))
+                model_fail("sum %d, it is %ld", world.results[0], (long) sum);
+}
+
 /* The word of a is split for b: a is revoked, or b, or nobody but the entry that is met there. */
 static void t0_put_b_0(void) {
         map_put(0, 1, 'x', SHM_MAP_PUT, 0);
@@ -336,6 +353,25 @@ static void stop_clock(void) {
 static void pre_two_touched(void) {
         pre_two();
         stop_clock();
+}
+
+static uint64_t some_time(const ShmArena *arena) {
+        (void) arena;
+        return SHM_NS_PER_MS;
+}
+
+/* The entry is over, which its delete settles. */
+static void pre_over(void) {
+        const ShmMapPut p = { .value = "o", .value_size = 1, .epoch = 1, .ttl_ms = 1 };
+        ShmMapKey key;
+
+        map_init(3, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        stop_clock();
+        key = map_key(0);
+        map_must(shm_map_put(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], &key, &p, NULL));
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = map_tries[i].exact_ns = some_time;
+        ready(3, 1);
 }
 
 static void t0_expire_1(void) {
@@ -735,8 +771,9 @@ static const ModelCase model_cases[] = {
         { .name = "old-split", TWO(pre_revoked, t0_put_b_0, post_split_a, 3), .deaths = 1 },
         { .name = "expire", TWO(pre_two, t0_expire_1, post_expire, 3), .deaths = 1 },
         { .name = "get", TWO(pre_two, t0_get, post_read, 3), .deaths = 1, .weak = true },
-        { .name = "get-touch", .pre = pre_two_touched, .actors = { t0_get_touch, t_revoke_clear }, .post = post_read,
-          .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
+        { .name = "get-touch", TWO(pre_two_touched, t0_get_touch, post_read, 3), .deaths = 1, .weak = true },
+        { .name = "add", TWO(pre_added, t0_add, post_add, 3), .deaths = 1, .weak = true },
+        { .name = "settle", TWO(pre_over, t0_delete, post_revoked_delete, 3), .deaths = 1, .weak = true },
         { .name = "scan", TWO(pre_two, t0_scan, post_read, 3), .deaths = 1, .weak = true },
         { .name = "bucket-delete", THREE(pre_bucket, t0_put_0, t1_delete, post_bucket, 2) },
         { .name = "bucket-insert", THREE(pre_bucket, t0_put_0, t1_insert_0, post_bucket, 2) },
@@ -752,8 +789,8 @@ static const ModelCase model_cases[] = {
         { .name = "index-bucket", TWO(pre_index_bucket, t0_put_0, post_index_add_to_two, 2), .deaths = 1 },
         { .name = "index-expire", TWO(pre_index_two, t0_expire_0, post_index_expire, 3), .deaths = 1 },
         { .name = "index-get", TWO(pre_index_two, t0_get, post_index_read, 3), .deaths = 1, .weak = true },
-        { .name = "index-get-touch", .pre = pre_index_touched, .actors = { t0_get_touch, t_revoke_clear },
-          .post = post_index_read, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
+        { .name = "index-get-touch", TWO(pre_index_touched, t0_get_touch, post_index_read, 3), .deaths = 1,
+          .weak = true },
         { .name = "index-scan", TWO(pre_index_two, t0_scan, post_index_read, 3), .deaths = 1, .weak = true },
         { .name = "index-tight", TWO(pre_index_tight, t0_put_b_0, post_index_tight, 3), .deaths = 1 },
         { .name = "index-renewed", MARK(pre_index_renewed, t1_link_c, t_mark, post_index_renewed, 2) },

@@ -308,7 +308,7 @@ static void half_clear(Fixture *f, uint64_t *ret_version) {
 
         assert_int_equal(claim(f, 0, ret_version), 0);
         assert_int_equal(shm_map_view(&f->arena, *ret_version, &view), 0);
-        assert_true(shm_map_set_end(&view, SHM_MAP_ENDED));
+        assert_true(shm_map_set_end(&f->actors[0], &view, SHM_MAP_ENDED));
 }
 
 /* A clear that died between the two left the claim as it was to all others; what counts the map then takes it out. */

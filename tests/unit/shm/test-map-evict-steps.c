@@ -412,7 +412,7 @@ static void test_take_slabs_beside(void **state) {
 /* The key of the entry in the last slot that the hand passed. */
 static uint32_t passed_key(const ShmTrie *trie, ShmHand h) {
         SlotId id = slot_id(h.slab, h.slot - 1);
-        ShmMapView view;
+        ShmMapView view = {};
         uint32_t number;
 
         assert_int_not_equal(h.slot, 0);

@@ -247,7 +247,7 @@ static void test_expiry_damaged_end(void **state) {
 
         assert_int_equal(put(f, "a", "value", 100), 0);
         assert_int_equal(shm_map_find(&f->trie, &k, &c, &view), 0);
-        assert_true(shm_map_set_end(&view, INT64_MAX));
+        assert_true(shm_map_set_end(&f->actor, &view, INT64_MAX));
         clock_ms += 100;
         run_pass(f);
         assert_int_equal(f->arena.header->expiry.first, 0);
