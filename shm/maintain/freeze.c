@@ -420,3 +420,10 @@ bool shm_freeze_fence(const ShmActor *control, uint64_t *ret_usec) {
                         return false;
         return true;
 }
+
+void shm_freeze_fence_all(const ShmActor *control) {
+        uint64_t usec;
+
+        if (!shm_freeze_fence(control, &usec) || usec != 0)
+                shm_await_stores();
+}

@@ -110,6 +110,8 @@ uint32_t shm_freeze_left(const ShmActor *control, const ShmFreeze *freeze, uint3
  * once, which is 0. False: not for all.
  */
 bool shm_freeze_fence(const ShmActor *control, uint64_t *ret_usec);
+/* shm_freeze_fence() for all threads, and at once: it sleeps where it must, up to 1 ms. */
+void shm_freeze_fence_all(const ShmActor *control);
 
 /*
  * One membarrier over all processes that registered for it; 0 or negative errno. The kernel may leave processors out:

@@ -8,6 +8,11 @@
  *   2. A slot stays in the record until it was checked. Checking it twice does no harm: the second check finds a
  *      slot that went back free, or owned.
  *   3. A record is UNUSED last, when it is empty and thawed.
+ *   4. An object that a dead thread names may be over though nobody closed its words (ShmFinal): the thread died before
+ *      it did so, or the rollback, or a revocation that is not fenced yet, made the tag even. So a fence comes between
+ *      the look at the tag and the gathering of guards: a thread that changes these words sees the even tag, or its
+ *      guard is seen. Another comes before the record is ROLLED_BACK, since from then on a revocation may give such a
+ *      slot back, which gathers as well.
  *
  * Who may do what: the maintainer repairs records whose owners are dead, and before them record 0, its own.
  *
@@ -20,6 +25,7 @@
 #include "shm/arena/note.h"
 #include "shm/cache/cache-drain.h"
 #include "shm/cache/cache-hit.h"
+#include "shm/maintain/freeze.h"
 #include "shm/maintain/hints.h"
 #include "shm/maintain/rollback.h"
 #include "shm/slab/pages.h"
@@ -46,21 +52,50 @@ const ShmEdges shm_repair_edges = SHM_EDGES(edges);
 
 /* Slots in question */
 
-/* Slots that the intent and the notes of a dead thread put in question. */
-static void add_named(const ShmArena *arena, ShmReach *reach, const ShmRecord *r, ShmIntent intent) {
-        if (intent.kind == SHM_INTENT_CLAIM)
-                (void) shm_reach_add(reach, slot_id_slab(intent.id), intent.mask);
-        if (intent.kind == SHM_INTENT_TAKE ||
-            (intent.kind == SHM_INTENT_FREE && tag_is(arena, intent.id, intent.tag + 1)))
-                (void) shm_reach_add_slot(reach, intent.id);
-        for (uint32_t i = 0; i <= SHM_NOTES_MAX; i++) {
-                /* ORDER: rlx; the owner is dead. */
-                uint64_t handle = i < SHM_NOTES_MAX ? shm_record_note(r, i) : shm_load_rlx(&r->guard);
+static bool is_freed(const ShmArena *arena, ShmIntent intent) {
+        return intent.kind == SHM_INTENT_FREE && tag_is(arena, intent.id, intent.tag + 1);
+}
 
+/* The next note that names an object that is over, or the guard, which is the last one. 0: there is none. */
+static uint64_t next_ended(const ShmArena *arena, const ShmRecord *r, uint32_t *i) {
+        while (*i <= SHM_NOTES_MAX) {
+                /* ORDER: rlx; the owner is dead. */
+                uint64_t handle = *i < SHM_NOTES_MAX ? shm_record_note(r, *i) : shm_load_rlx(&r->guard);
+
+                ++*i;
                 if (handle != 0 &&
                     tag_is(arena, shm_handle_slot(handle), shm_handle_tag(arena->key, handle) + 1))
-                        (void) shm_reach_add_slot(reach, shm_handle_slot(handle));
+                        return handle;
         }
+        return 0;
+}
+
+/*
+ * If an object is over that the dead thread names, others' guards of it are seen after this (invariant 4). It may sleep
+ * for 1 ms.
+ */
+static void await_guards(const ShmActor *control, uint32_t record) {
+        const ShmArena *arena = control->arena;
+        uint32_t i = 0;
+
+        if (is_freed(arena, shm_record_intent(arena, record)) ||
+            next_ended(arena, shm_arena_record(arena, record), &i) != 0)
+                shm_freeze_fence_all(control);
+}
+
+/* Slots that the intent and the notes of a dead thread put in question. */
+static void add_named(const ShmActor *control, ShmReach *reach, uint32_t record) {
+        const ShmArena *arena = control->arena;
+        ShmIntent intent = shm_record_intent(arena, record);
+        uint64_t handle;
+
+        if (intent.kind == SHM_INTENT_CLAIM)
+                (void) shm_reach_add(reach, slot_id_slab(intent.id), intent.mask);
+        if (intent.kind == SHM_INTENT_TAKE || is_freed(arena, intent))
+                (void) shm_reach_add_slot(reach, intent.id);
+        for (uint32_t i = 0; (handle = next_ended(arena, shm_arena_record(arena, record), &i)) != 0;)
+                (void) shm_reach_add_slot(reach, shm_handle_slot(handle));
+        await_guards(control, record);
 }
 
 /* False: there is no room for all of its slots. */
@@ -184,6 +219,7 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
         } else {
                 repair->counts.objects += shm_rollback_named(control, repair->record);
                 shm_rollback_paths(control, repair->record);
+                await_guards(control, repair->record);
                 shm_record_set_rolled_back(arena, repair->record);
                 next_record(repair);
         }
@@ -219,8 +255,7 @@ static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair,
                 repair->record_in_flight = 0;
                 repair->to = (ShmCacheWalk){};
                 if (repair->record > 0)
-                        add_named(arena, reach, shm_arena_record(arena, repair->record),
-                                  shm_record_intent(arena, repair->record));
+                        add_named(control, reach, repair->record);
         }
         repair->from = repair->to;
         (void) add_caches(arena, repair, reach);
@@ -356,7 +391,7 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
                 if (intent.kind == SHM_INTENT_TAKE)
                         counts.objects += shm_rollback_object(control->arena, intent.id, intent.tag);
                 shm_reach_init(reach, control);
-                add_named(control->arena, reach, control->record, intent);
+                add_named(control, reach, 0);
                 check_and_keep(control, reach, &counts);
                 counts.slabs += repair_release_slab(control, 0, slot_id_slab(intent.id));
         }

@@ -3,6 +3,7 @@
  * object of its own, the victim. The victim leaves those words as they were. A change that comes late is done to the
  * leaf before it is freed, or not at all, and never to the victim.
  */
+#include "shm/maintain/rollback.h"
 #include "shm/map/entry/tag.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
@@ -320,6 +321,12 @@ static void pre_died(void) {
         (void) shm_record_mark_dead(&world_arena, 1);
 }
 
+/* Plain stores of the thread that adds are seen late. */
+static void pre_died_late(void) {
+        pre_died();
+        world_set_late(1);
+}
+
 static void t0_nothing(void) {
 }
 
@@ -330,6 +337,83 @@ static void t1_add_at(void) {
 static void t2_repair(void) {
         control_repair();
         take_slot(2);
+}
+
+/* The thread dies when the leaf's tag is even, and its words are not closed yet. */
+static void pre_dies(void) {
+        counter_a(0);
+        control_init();
+        map_ready(1);
+}
+
+static void pre_dies_late(void) {
+        pre_dies();
+        world_set_late(1);
+}
+
+static void die_in_free(void) {
+        ShmActor *a = &world_actors[1];
+        uint32_t tag_before = shm_handle_tag(world_arena.key, counter), expected = tag_before;
+        SlotId id = shm_handle_slot(counter);
+
+        shm_actor_enter(a);
+        shm_actor_intend(a, shm_intent_free(tag_before, id));
+        if (!shm_cas_acqrel(shm_slot_tag(&world_arena, id), &expected, tag_before + 1))
+                model_fail("another thread has freed the counter");
+        (void) shm_record_mark_dead(&world_arena, 1);
+}
+
+static void t2_die_repair(void) {
+        die_in_free();
+        t2_repair();
+}
+
+/* Until the record is ROLLED_BACK. */
+static void repair_half(void) {
+        uint32_t budget;
+
+        for (work.repair = (ShmRepair){}; work.repair.state == SHM_REPAIR_ROLLBACK;) {
+                budget = 1;
+                (void) shm_repair_step(world_actor(2), &work.repair, &work.reach, &budget);
+        }
+}
+
+static void repair_rest(void) {
+        uint32_t budget;
+
+        do
+                budget = 4 * SHM_CACHE_MAX;
+        while (!shm_repair_step(world_actor(2), &work.repair, &work.reach, &budget));
+        take_slot(2);
+}
+
+/* A revocation collects the slot before repair comes to it. */
+static void t2_die_collect(void) {
+        SlotId id = shm_handle_slot(counter);
+
+        die_in_free();
+        repair_half();
+        shm_reach_init(&work.reach, world_actor(2));
+        (void) shm_reach_add_slot(&work.reach, id);
+        (void) shm_reach_run(&work.reach);
+        take_slot(2);
+        repair_rest();
+}
+
+/* A thread died in an add, and a revocation, which is not fenced yet, makes the tag even while repair is under way. */
+static void pre_guarded_late(void) {
+        pre_dies_late();
+        if (!shm_actor_guard(&world_actors[1], counter))
+                model_fail("no counter");
+        (void) shm_record_mark_dead(&world_arena, 1);
+}
+
+static void t2_mark_in_repair(void) {
+        repair_half();
+        if (!shm_rollback_object(&world_arena, shm_handle_slot(counter),
+                                 shm_handle_tag(world_arena.key, counter)))
+                model_fail("another thread has freed the counter");
+        repair_rest();
 }
 
 static void post_control(unsigned dead) {
@@ -380,5 +464,10 @@ static const ModelCase model_cases[] = {
         THREE("get-touch-drain", pre_drain, t0_get_touch, t1_delete_only, t2_drain),
         THREE("add-drain", pre_drain_counter, t0_add, t1_delete_only, t2_drain),
         THREE("add-at-repair", pre_died, t0_nothing, t1_add_at, t2_repair, .variants = true),
+        THREE("add-at-free-repair", pre_dies, t0_nothing, t1_add_at, t2_die_repair, .weak = true),
+        THREE("add-at-free-repair-late", pre_dies_late, t0_nothing, t1_add_at, t2_die_repair, .late = 2),
+        THREE("add-at-free-collect-late", pre_dies_late, t0_nothing, t1_add_at, t2_die_collect, .late = 2),
+        THREE("add-at-mark-repair-late", pre_guarded_late, t0_nothing, t1_add_at, t2_mark_in_repair, .late = 2),
+        THREE("add-at-repair-late", pre_died_late, t0_nothing, t1_add_at, t2_repair, .variants = true, .late = 2),
 };
 /* clang-format on */
