@@ -23,6 +23,8 @@
  */
 #include "shm/slab/set.h"
 
+#define ADDS_MAX 64 /* one is enough, but where a hand takes the slab out at that moment */
+
 static uint64_t *word_at(const ShmArena *arena, uint32_t set, uint32_t level, uint32_t index) {
         return arena->sets + set * arena->shape.stride + arena->shape.level_off[level] + index;
 }
@@ -117,17 +119,22 @@ void shm_set_remove_mask(const ShmArena *arena, uint32_t set, uint32_t group, ui
                 clear_above(arena, set, group, old, mask);
 }
 
-/* A thread that takes the slab out at the same time may do so after it was added here, and clear the bit before. */
+/*
+ * A thread that takes the slab out at the same time may do so after it was added here, and clear the bit before. A
+ * client that goes on and on writing into the sets does not keep the maintainer here.
+ */
 void shm_set_add_for_map(const ShmArena *arena, uint32_t map, uint32_t slab) {
         uint32_t set = shm_set_of_map(arena, map);
         uint64_t *line = &arena->lines[slab].maps, bit = shm_set_line_bit(map);
 
-        do {
+        for (unsigned i = 0; i < ADDS_MAX; i++) {
                 shm_set_add(arena, set, slab);
                 if (~shm_hint_load(line) & bit)
                         (void) shm_or_sc(line, bit); /* ORDER: sc; after the slab was added. */
                 shm_fence_after_rmw(); /* ORDER: sc, pairs with shm_set_forget(); the bit was set before. */
-        } while (!shm_set_has(arena, set, slab));
+                if (shm_set_has(arena, set, slab))
+                        return;
+        }
 }
 
 void shm_set_forget(const ShmArena *arena, uint32_t map, uint32_t slab) {

@@ -1158,7 +1158,7 @@ FAULTS = [
     ('evict: slabs that were emptied stay in the set of a map', 'meson:unit-map-evict-steps/test_evict_beside_emptied',
      'shm/map/evict/evict-pass.c', 'return slots == 0 ||', 'return'),
     ('evict: a put that added a slab does not look again', 'map-evict/evict-forget-again', 'shm/slab/set.c',
-     '        } while (!shm_set_has(arena, set, slab));', '        } while (false);'),
+     'if (shm_set_has(arena, set, slab))\n                        return;', 'return;'),
     ('evict: a hand clears the bit of the line, then takes the slab out', 'map-evict/evict-forget-again', 'shm/slab/set.c',
      '        uint64_t old = shm_and_sc(word_at(arena, set, arena->shape.n_levels - 1, slab / 64), ~mask);\n\n',
      '        uint64_t first = shm_and_sc(&arena->lines[slab].maps, ~shm_set_line_bit(map));\n'
