@@ -40,6 +40,8 @@ function begin(int $slot, int $number, int $least, int $most): Worker {
 function work(Worker $worker, int $least, int $most): never {
         global $store;
         $out = fopen($worker->path, 'a');
+        $parent = posix_getppid();
+        pcntl_alarm(600); // one that hangs in APCu outlives a parent that was killed, but not for ever
         mt_srand(getmypid());
         // The last value that the worker before this one stored: it was told of $least, and had begun with $most.
         $own = "own $worker->slot";
@@ -47,7 +49,7 @@ function work(Worker $worker, int $least, int $most): never {
         if ($n !== $least && $n !== $most) {
                 fwrite($out, 'L');
         }
-        for (;;) {
+        while (posix_getppid() === $parent) {
                 fwrite($out, 'a');
                 apcu_inc('sum');
                 fwrite($out, 'A');
@@ -75,6 +77,7 @@ function work(Worker $worker, int $least, int $most): never {
                         save_session($out);
                 }
         }
+        exit(1); // the test was killed
 }
 
 function take_turns($out): void {
