@@ -1576,7 +1576,20 @@ FAULTS = [
     ('chain: words are not sealed', 'map-chain/put-over-handles', 'shm/map/leaf/leaf.h',
      'return (leaf << 32 | leaf >> 32) * UINT64_C(0xd6e8feb86659fd93);', 'return leaf & 0;'),
     ('chain: freed, and not condemned', 'map-chain/put-get-alloc', 'shm/map/leaf/chain.c',
-     '!shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal)', '0'),
+     '(void) shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal);', '(void) raw;'),
+    ('chain: what is in place of the first word is condemned', 'map-chain/free-roll-back-alike', 'shm/map/leaf/chain.c',
+     '''        if (shm_trie_is_leaf(first))
+                (void) shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal);
+        else
+                first ^= SHM_TRIE_FLIP;
+''', '''        while (shm_trie_is_leaf(first) && !shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal))
+                first = raw ^ seal;
+        first = shm_trie_is_leaf(first) ? first : first ^ SHM_TRIE_FLIP;
+'''),
+    ('chain: a word is condemned that was not the head\'s when it was read', 'map-chain/free-roll-back-alike',
+     'shm/map/leaf/chain.c', '''        if (!shm_object_live(arena, view->handle))
+                return false;
+        if (shm_trie_is_leaf(first))''', '        if (shm_trie_is_leaf(first))'),
     ('chain: the first word is not looked at again', 'map-chain/put-get-alloc', 'shm/map/leaf/leaf.h',
      'if (shm_load_acq(view->at) != view->word || !', 'if (!'),
     ('chain: a chunk is filled without a guard', 'map-chain/put-revoke', 'shm/map/leaf/chain.c',
@@ -1660,7 +1673,7 @@ FAULTS = [
     ('chain: a value is read from its chunk on', 'map-chain/get-delete-in-two', 'shm/map/leaf/chain.c',
      'if (offset < rest.head_bytes)', 'if (0)'),
     ('chain: a value in two pieces is freed, and not condemned', 'map-chain/put-get-alloc-in-two', 'shm/map/leaf/chain.c',
-     '!shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal)', '0'),
+     '(void) shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal);', '(void) raw;'),
     ('chain: of a value in two pieces the head alone is freed', 'map-chain/put-delete-in-two', 'shm/map/leaf/chain.c',
      '''                (void) shm_object_free(actor, first);
                 return;

@@ -574,15 +574,24 @@ static void free_head_chunks(ShmActor *actor, const ShmMapView *view, uint64_t f
         free_chunks(actor, handles, n);
 }
 
-/* Condemns the first word. False: the leaf is gone. */
+/*
+ * Condemns the first word, which changes this one time: if another word is there, somebody else has condemned it. What
+ * is there is not looked at, since the slot may be another object's by then. False: the leaf is gone.
+ */
 static bool condemn_chain(const ShmArena *arena, const ShmMapView *view, uint64_t *ret_first) {
         uint64_t seal = shm_leaf_seal(view->handle), raw = view->word, first = raw ^ seal;
 
-        /* ORDER: acqrel, pairs with shm_map_view_live(); before the first chunk's tag is even. */
-        while (shm_trie_is_leaf(first) && !shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal))
-                first = raw ^ seal;
-        *ret_first = shm_trie_is_leaf(first) ? first : first ^ SHM_TRIE_FLIP;
-        return shm_trie_is_leaf(*ret_first) && shm_object_live(arena, view->handle);
+        /* ORDER: acq, pairs with shm_uncached_free(); before the tag: the word that was read was this leaf's. */
+        shm_fence_acq();
+        if (!shm_object_live(arena, view->handle))
+                return false;
+        if (shm_trie_is_leaf(first))
+                /* ORDER: acqrel, pairs with shm_map_view_live(); before the first chunk's tag is even. */
+                (void) shm_cas_acqrel(view->at, &raw, first ^ SHM_TRIE_FLIP ^ seal);
+        else
+                first ^= SHM_TRIE_FLIP;
+        *ret_first = first;
+        return shm_trie_is_leaf(first) && shm_object_live(arena, view->handle);
 }
 
 /* Frees no chunk where the leaf has no chain. */

@@ -373,19 +373,41 @@ static void t1_roll_back(void) {
         (void) shm_rollback_named(world_actor(1), world_actor(2)->id);
 }
 
-static void pre_noted(const Value *v, uint32_t n_slabs) {
-        ShmMapKey key;
+static uint64_t first_head(void) {
+        ShmMapKey key = map_key(0);
         ShmTrieCursor c;
         ShmMapView view;
 
-        pre(v, n_slabs, true, 0);
-        victim = chain_fill_up(0);
-        key = map_key(0);
         map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
-        map_must(shm_actor_note(world_actor(2), view.handle, map_root, key.hash));
+        return view.handle;
+}
+
+static void note_value(uint32_t n_slabs) {
+        victim = chain_fill_up(0);
+        map_must(shm_actor_note(world_actor(2), first_head(), map_root, map_key(0).hash));
         (void) shm_record_mark_dead(&world_arena, world_actor(2)->id);
         world_set_control(1);
         map_ready(n_slabs);
+}
+
+static void pre_noted(const Value *v, uint32_t n_slabs) {
+        pre(v, n_slabs, true, 0);
+        note_value(n_slabs);
+}
+
+/* Whether a word of the next head in this slot looks like a leaf with the seal of this one, too: one in four does. */
+static bool are_alike(uint64_t head) {
+        uint32_t key = world_arena.key;
+        uint64_t next = shm_handle_make(key, shm_handle_slot(head), shm_handle_tag(key, head) + 2);
+
+        return shm_trie_kind(shm_leaf_seal(head) ^ shm_leaf_seal(next)) == 0;
+}
+
+static void pre_noted_alike(void) {
+        pre(&in_two, 4, true, 0);
+        while (!are_alike(first_head()))
+                map_must(chain_put_as(&world_actors[0], &map_tries[MODEL_ACTORS_MAX], 0, 'o', 0));
+        note_value(4);
 }
 
 static void pre_noted_in_head(void) {
@@ -636,6 +658,8 @@ static const ModelCase model_cases[] = {
         { .name = "put-revoke-in-two", .pre = pre_revoke_in_two, .actors = { t0_put_1, t1_revoke },
           .post = post_revoke, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-in-two", .pre = pre_noted_in_two, .actors = { t0_delete_put, t1_roll_back },
+          .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+        { .name = "free-roll-back-alike", .pre = pre_noted_alike, .actors = { t0_delete_put, t1_roll_back },
           .post = post_rolled_back, .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
         { .name = "free-roll-back-names", .pre = pre_noted_names, .actors = { t0_delete_name, t1_roll_back },
           .post = post_names, .deaths = 0, .preemptions = 2, .full_preemptions = 3 },
