@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "libclient/near-last.h"
+#include "libclient/pool/enter.h"
 #include "proto/deadline.h"
 #include "proto/text.h"
 #include "shm/clock/pool-clock.h"
@@ -377,6 +378,20 @@ static ShmCoverTime cover_time(uint64_t until_usec) {
         return time;
 }
 
+/* -ESTALE; the errors of pool_enter(): the cover is as before. */
+static int move_cover(struct tslab_near *near, const ShmCoverTime *until) {
+        struct tslab *pool = near->map->pool;
+        ThreadState *thread;
+        int r;
+
+        r = pool_enter(pool, &thread);
+        if (r)
+                return r;
+        r = shm_cover_set(&thread->actor, near->own, &near->until, until);
+        pool_leave(pool, thread);
+        return r;
+}
+
 _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
         const ShmArena *arena = &near->map->pool->arena;
         ShmCoverTime until = cover_time(until_usec);
@@ -385,15 +400,18 @@ _public_ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec) {
         forget_parents(near);
         if (!near->own || shm_epoch_admit(arena, near->lease, &id, &era) != 0)
                 return -ESTALE;
-        return shm_cover_set(arena, near->own, &near->until, &until);
+        return move_cover(near, &until);
 }
 
 _public_ int tslab_near_end(struct tslab_near *near) {
         const ShmCoverTime past = {};
+        int r = -ESTALE;
 
         forget_parents(near);
         if (near->own)
-                (void) shm_cover_set(&near->map->pool->arena, near->own, &near->until, &past);
+                r = move_cover(near, &past);
+        if (r && r != -ESTALE)
+                return r;
         near->own = 0;
         return give_lease_back(near);
 }

@@ -173,6 +173,7 @@ int tslab_near_begin(struct tslab_near *near, const struct tslab_near_scope *sco
  * this call. Enters no daemon.
  *
  * -ESTALE      there is no lease, or an operator closed or revoked it: end, and begin again
+ * -EUSERS      no record is left for this thread: the cover is as before
  */
 int tslab_near_cover(struct tslab_near *near, uint64_t until_usec);
 
@@ -181,6 +182,8 @@ int tslab_near_cover(struct tslab_near *near, uint64_t until_usec);
  *
  * Fails as tslab_epoch_close() does, but then, too, no copy is covered. The copies are revoked when this is called
  * again, or when the next lease begins.
+ *
+ * -EUSERS      no record is left for this thread: nothing was done, and the cover ends at its time
  */
 int tslab_near_end(struct tslab_near *near);
 

@@ -11,7 +11,9 @@
  *   2. The process takes the time first, and computes from it the time that it stores. So if its thread is stopped in
  *      between, the stored time is earlier than it could be, and never later.
  *   3. The words are changed by compare-and-set from the values that the process stored last. If the slot is another
- *      object's by then, the change fails, but for a chance of 2^-64.
+ *      object's by then, the change fails, but for a chance of 2^-64. An object of which the owner writes no such word
+ *      would have what the change expects: so the cover is guarded meanwhile, and its slot is not given back. A cover
+ *      ends by revocation alone.
  *
  * Who may do what: one process changes a cover, all read it.
  *
@@ -23,6 +25,7 @@
 #include <string.h>
 
 #include "shm/arch/racy.h"
+#include "shm/arena/note.h"
 #include "shm/cache/lookup.h"
 #include "shm/map/leaf/leaf.h"
 
@@ -75,18 +78,22 @@ static int move_time(uint64_t *word, uint64_t seal, uint64_t *seen, uint64_t unt
         return 0;
 }
 
-int shm_cover_set(const ShmArena *arena, uint64_t handle, ShmCoverTime *seen, const ShmCoverTime *until) {
+int shm_cover_set(ShmActor *actor, uint64_t handle, ShmCoverTime *seen, const ShmCoverTime *until) {
         uint64_t seal = shm_leaf_seal(handle);
         ShmCover *cover;
         void *object;
         int r;
 
-        r = shm_object_get(arena, handle, &object, NULL);
-        if (r)
-                return r;
-        cover = object;
-        r = move_time(&cover->until.monotonic_ms, seal, &seen->monotonic_ms, until->monotonic_ms);
-        return r ?: move_time(&cover->until.real_ms, seal, &seen->real_ms, until->real_ms);
+        if (!shm_actor_guard(actor, handle))
+                return -ESTALE;
+        r = shm_object_get(actor->arena, handle, &object, NULL);
+        if (r == 0) {
+                cover = object;
+                r = move_time(&cover->until.monotonic_ms, seal, &seen->monotonic_ms, until->monotonic_ms);
+                r = r ?: move_time(&cover->until.real_ms, seal, &seen->real_ms, until->real_ms);
+        }
+        shm_actor_unguard(actor);
+        return r;
 }
 
 bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const void *key,

@@ -10,7 +10,7 @@
  * The words are sealed as those of leaves are (leaf.h): the process that gives the cover may be stopped in a
  * change, and go on when the slot is another object's.
  */
-#include "shm/arena/arena.h"
+#include "shm/arena/actor.h"
 #include "shm/clock/pool-clock.h"
 
 /* The root of the cover of the near cache NAME is "near.NAME". */
@@ -59,9 +59,9 @@ static inline bool shm_cover_holds(const ShmCover *cover, const ShmCoverTime *no
 
 /*
  * Moves the time. Only the process that gives the cover calls this. `seen`: the time that it stored last; it becomes
- * `until`. -ESTALE: the object is no more.
+ * `until`. -ESTALE: the object is no more. It uses the actor's guard.
  */
-int shm_cover_set(const ShmArena *arena, uint64_t handle, ShmCoverTime *seen, const ShmCoverTime *until);
+int shm_cover_set(ShmActor *actor, uint64_t handle, ShmCoverTime *seen, const ShmCoverTime *until);
 
 /* Whether a cover that was loaded has this key. */
 bool shm_cover_has_key(const ShmArena *arena, uint64_t handle, const ShmCover *cover, const void *key,

@@ -5,6 +5,8 @@
  * of the last cover does not move it.
  */
 #include "shm/arena/client.h"
+#include "shm/maintain/repair.h"
+#include "shm/maintain/revoke.h"
 #include "shm/map/entry/claim.h"
 #include "shm/near/cover.h"
 #include "shm/map/state/lifetime.h"
@@ -33,10 +35,10 @@ static ShmCoverTime both(uint64_t ms) {
         return (ShmCoverTime){ ms, ms };
 }
 
-static int move_cover(uint64_t handle, uint64_t seen_ms, uint64_t until_ms) {
+static int move_cover(ShmActor *actor, uint64_t handle, uint64_t seen_ms, uint64_t until_ms) {
         ShmCoverTime seen = both(seen_ms), until = both(until_ms);
 
-        return shm_cover_set(&world_arena, handle, &seen, &until);
+        return shm_cover_set(actor, handle, &seen, &until);
 }
 
 /* As tslab_near_get() does, of a program that has found this cover. */
@@ -80,7 +82,7 @@ static void t0_read(void) {
 }
 
 static void t0_move_late(void) {
-        world.results[0] = move_cover(first_cover, SOON, LATER);
+        world.results[0] = move_cover(world_actor(0), first_cover, SOON, LATER);
 }
 
 /* The engine tells of its change. It is a map's word, which read-modify-writes change. */
@@ -92,15 +94,15 @@ static void t1_change(void) {
 /* The change was made while nothing was covered, and is told of, and covered, in the end. */
 static void t1_catch_up(void) {
         map_delete(1, 0);
-        map_must(move_cover(first_cover, 0, SOON));
+        map_must(move_cover(world_actor(1), first_cover, 0, SOON));
 }
 
 /* Changes are missed; the revocation of the copies has begun, and takes its time. */
 static void t1_begin_anew(void) {
-        map_must(move_cover(first_cover, SOON, 0));
+        map_must(move_cover(world_actor(1), first_cover, SOON, 0));
         map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(1, 1), false));
         shm_store_rel(engine(), 'n');
-        map_must(move_cover(next_cover, 0, SOON));
+        map_must(move_cover(world_actor(1), next_cover, 0, SOON));
 }
 
 /* The first cover is revoked, and the next one gets its slot, with the same time. */
@@ -111,7 +113,38 @@ static void t1_replace_cover(void) {
         if (shm_object_alloc(world_actor(1), WORLD_SIZE_4, 1, NULL, &next_cover, &object) != 0)
                 return;
         shm_cover_init(object, next_cover, shm_epoch_number(1, 1), 0, 0);
-        map_must(move_cover(next_cover, 0, SOON));
+        map_must(move_cover(world_actor(1), next_cover, 0, SOON));
+}
+
+/* An operator revokes the epoch, and somebody else uses the slab; the words of the time stay as they were. */
+static struct {
+        ShmRevoke revoke;
+        ShmReach reach;
+} own;
+
+static void revoke(ShmActor *actor) {
+        uint32_t budget = UINT32_MAX;
+
+        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(1, 1), false));
+        world_fence();
+        own.revoke = (ShmRevoke){};
+        if (!shm_epoch_revoking(&world_arena, 1, &own.revoke.eras))
+                model_fail("nothing is revoked");
+        while (!shm_revoke_mark(actor, &own.revoke, 1))
+                ;
+        world_fence(); /* after tags, before guards */
+        while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
+                budget = UINT32_MAX;
+}
+
+static void t1_revoke_cover(void) {
+        uint64_t handle;
+
+        revoke(world_actor(1));
+        if (shm_object_alloc(world_actor(1), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
+                map_wipe(handle);
+                map_victim = handle;
+        }
 }
 
 static uint64_t make_cover(uint32_t epoch, uint64_t until_ms) {
@@ -120,7 +153,7 @@ static uint64_t make_cover(uint32_t epoch, uint64_t until_ms) {
 
         map_must(shm_object_get(&world_arena, handle, &object, NULL));
         shm_cover_init(object, handle, shm_epoch_number(epoch, 1), 0, 0);
-        map_must(move_cover(handle, 0, until_ms));
+        map_must(move_cover(&world_actors[0], handle, 0, until_ms));
         return handle;
 }
 
@@ -155,6 +188,26 @@ static void pre_late(void) {
         first_cover = make_cover(1, SOON);
         next_cover = 0;
         map_ready(2);
+}
+
+static void pre_revoke_cover(void) {
+        init(2);
+        first_cover = make_cover(1, SOON);
+        map_victim = 0;
+        world_set_control(1);
+        model_own(1, &own, sizeof(own));
+        map_ready(2);
+}
+
+static void post_revoke_cover(unsigned dead) {
+        ShmRepairCounts counts;
+
+        map_check_wiped(map_victim);
+        if (dead & 2)
+                shm_repair_control(&world_actors[0], &own.reach, &counts);
+        map_repair(dead);
+        revoke(&world_actors[0]);
+        (void) map_check_slots();
 }
 
 static void post_fill_change(unsigned dead) {
@@ -202,5 +255,7 @@ static const ModelCase model_cases[] = {
           .post = post_begin_anew, .deaths = 2, .preemptions = 6, .full_preemptions = 8, .weak = true },
         { .name = "cover-late", .pre = pre_late, .actors = { t0_move_late, t1_replace_cover },
           .post = post_late, .deaths = 2, .preemptions = 6, .full_preemptions = 8, .weak = true },
+        { .name = "cover-revoke", .pre = pre_revoke_cover, .actors = { t0_move_late, t1_revoke_cover },
+          .post = post_revoke_cover, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
 };
 /* clang-format on */

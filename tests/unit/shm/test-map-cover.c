@@ -88,13 +88,13 @@ static void test_cover_moves(void **state) {
         assert_int_equal(cover.until.monotonic_ms, 0);
         assert_int_equal(cover.until.real_ms, 0);
         assert_int_equal(cover.epoch, 7);
-        assert_int_equal(shm_cover_set(&f->arena, handle, &seen, &until), 0);
-        assert_int_equal(shm_cover_set(&f->arena, handle, &other, &later), -ESTALE);
+        assert_int_equal(shm_cover_set(&f->actor, handle, &seen, &until), 0);
+        assert_int_equal(shm_cover_set(&f->actor, handle, &other, &later), -ESTALE);
         assert_int_equal(shm_cover_load(&f->arena, handle, &cover), 0);
         assert_memory_equal(&cover.until, &until, sizeof(until));
-        assert_int_equal(shm_cover_set(&f->arena, handle, &seen, &later), 0);
+        assert_int_equal(shm_cover_set(&f->actor, handle, &seen, &later), 0);
         assert_int_equal(shm_object_free(&f->actor, handle), 0);
-        assert_int_equal(shm_cover_set(&f->arena, handle, &seen, &until), -ESTALE);
+        assert_int_equal(shm_cover_set(&f->actor, handle, &seen, &until), -ESTALE);
         assert_int_equal(shm_cover_load(&f->arena, handle, &cover), -ENOENT);
 }
 
