@@ -72,19 +72,21 @@ static uint64_t next_ended(const ShmArena *arena, const ShmRecord *r, uint32_t *
 
 /*
  * If an object is over that the dead thread names, others' guards of it are seen after this (invariant 4). It may sleep
- * for 1 ms.
+ * for 1 ms, and leaves no budget then: where many died, each step sleeps once.
  */
-static void await_guards(const ShmActor *control, uint32_t record) {
+static void await_guards(const ShmActor *control, uint32_t record, uint32_t *budget) {
         const ShmArena *arena = control->arena;
         uint32_t i = 0;
 
         if (is_freed(arena, shm_record_intent(arena, record)) ||
-            next_ended(arena, shm_arena_record(arena, record), &i) != 0)
+            next_ended(arena, shm_arena_record(arena, record), &i) != 0) {
                 shm_freeze_fence_all(control);
+                *budget = 0;
+        }
 }
 
 /* Slots that the intent and the notes of a dead thread put in question. */
-static void add_named(const ShmActor *control, ShmReach *reach, uint32_t record) {
+static void add_named(const ShmActor *control, ShmReach *reach, uint32_t record, uint32_t *budget) {
         const ShmArena *arena = control->arena;
         ShmIntent intent = shm_record_intent(arena, record);
         uint64_t handle;
@@ -95,7 +97,7 @@ static void add_named(const ShmActor *control, ShmReach *reach, uint32_t record)
                 (void) shm_reach_add_slot(reach, intent.id);
         for (uint32_t i = 0; (handle = next_ended(arena, shm_arena_record(arena, record), &i)) != 0;)
                 (void) shm_reach_add_slot(reach, shm_handle_slot(handle));
-        await_guards(control, record);
+        await_guards(control, record, budget);
 }
 
 /* False: there is no room for all of its slots. */
@@ -204,7 +206,7 @@ static void next_record(ShmRepair *repair) {
         repair->begun = false;
 }
 
-static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
+static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair, uint32_t *budget) {
         ShmArena *arena = control->arena;
 
         if (!repair->begun) {
@@ -219,7 +221,7 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair) {
         } else {
                 repair->counts.objects += shm_rollback_named(control, repair->record);
                 shm_rollback_paths(control, repair->record);
-                await_guards(control, repair->record);
+                await_guards(control, repair->record, budget);
                 shm_record_set_rolled_back(arena, repair->record);
                 next_record(repair);
         }
@@ -243,7 +245,8 @@ static bool add_caches(const ShmArena *arena, ShmRepair *repair, ShmReach *reach
         return any;
 }
 
-static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair, ShmReach *reach) {
+static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair, ShmReach *reach,
+                                           uint32_t *budget) {
         const ShmArena *arena = control->arena;
         bool first = !repair->begun;
 
@@ -255,7 +258,7 @@ static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair,
                 repair->record_in_flight = 0;
                 repair->to = (ShmCacheWalk){};
                 if (repair->record > 0)
-                        add_named(control, reach, repair->record);
+                        add_named(control, reach, repair->record, budget);
         }
         repair->from = repair->to;
         (void) add_caches(arena, repair, reach);
@@ -295,10 +298,10 @@ bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint
 
                 switch (repair->state) {
                 case SHM_REPAIR_ROLLBACK:
-                        event = roll_back(control, repair);
+                        event = roll_back(control, repair, budget);
                         break;
                 case SHM_REPAIR_COLLECT:
-                        event = repair_collect_slots(control, repair, reach);
+                        event = repair_collect_slots(control, repair, reach, budget);
                         break;
                 case SHM_REPAIR_CHECK:
                         if (!shm_reach_step(reach, budget))
@@ -380,6 +383,7 @@ static void end_flush(ShmActor *control, ShmReach *reach, ShmIntent intent, ShmR
 
 void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret) {
         ShmIntent intent = shm_record_intent(control->arena, 0);
+        uint32_t budget = UINT32_MAX;
         ShmRepairCounts counts = {};
 
         if (intent.kind == SHM_INTENT_FLUSH) {
@@ -391,7 +395,7 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
                 if (intent.kind == SHM_INTENT_TAKE)
                         counts.objects += shm_rollback_object(control->arena, intent.id, intent.tag);
                 shm_reach_init(reach, control);
-                add_named(control, reach, 0);
+                add_named(control, reach, 0, &budget);
                 check_and_keep(control, reach, &counts);
                 counts.slabs += repair_release_slab(control, 0, slot_id_slab(intent.id));
         }

@@ -408,6 +408,24 @@ static void test_notes(void **state) {
                 assert_int_equal(t->actor.record->notes[i].handle, 0);
 }
 
+/* Repair waits for guards twice for each thread that named an object, and no step does so twice. */
+static void test_steps_end_with_a_wait(void **state) {
+        TestArena *t = *state;
+        const ShmPending pending = {};
+        ShmRepair r = {};
+        uint64_t handle;
+        unsigned n = 1;
+
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 0, &pending, &handle, NULL), 0);
+        assert_int_equal(shm_object_alloc(&other, 64, 0, &pending, &handle, NULL), 0);
+        (void) shm_record_mark_dead(&t->arena, t->actor.id);
+        (void) shm_record_mark_dead(&t->arena, other.id);
+        while (!maintain_repair_step(&t->control, &r, UINT32_MAX))
+                n++;
+        assert_int_equal(r.counts.objects, 2);
+        assert_int_equal(n, 5);
+}
+
 /* A node of an index whose words look like the head of a chain, as those of one in some thousands do. */
 static void test_noted_node(void **state) {
         TestArena *t = *state;
@@ -821,6 +839,7 @@ int main(void) {
                 TEST(in_flight_free),
                 TEST(in_flight_flush),
                 TEST(notes),
+                TEST(steps_end_with_a_wait),
                 TEST(noted_node),
                 TEST(run),
                 TEST(run_of_another),
