@@ -7,6 +7,7 @@
 #include "shm/map/entry/tag.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
+#include "shm/map/trie/trie-remove.h"
 #include "tests/model/cell-world.h"
 #include "tests/model/control.h"
 
@@ -208,6 +209,19 @@ static void t1_clear(void) {
 
         (void) shm_map_expire(world_actor(1), &map_tries[1], SHM_MAP_EPOCH_ALL, &scan, 10);
         take_slot(1);
+}
+
+/* The map is removed: the first word that is closed has the leaf. */
+static void t1_remove(void) {
+        (void) shm_trie_drain_step(world_actor(1), map_root, 1);
+        take_slot(1);
+}
+
+static void post_removed(unsigned dead) {
+        map_check_wiped_one(map_victim);
+        map_repair(dead);
+        if (dead == 0 && map_victim == 0)
+                model_fail("the leaf was not freed");
 }
 
 /* No slot is lost. */
@@ -437,6 +451,8 @@ static void post_control(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
+        TWO("touch-remove", pre_end, t0_touch, t1_remove, post_removed),
+        TWO("add-remove", pre_counter, t0_add, t1_remove, post_removed),
         TWO("touch-delete", pre_end, t0_touch, t1_delete, post_touch),
         TWO("get-touch-delete", pre_end, t0_get_touch, t1_delete, post_touch),
         TWO("get-touch-delete-cached", pre_end_cached, t0_get_touch, t1_delete, post_touch),
