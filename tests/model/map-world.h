@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shm/epoch/epoch-close.h"
 #include "shm/maintain/repair.h"
+#include "shm/maintain/revoke.h"
 #include "shm/map/entry/map.h"
 #include "tests/model/world.h"
 #include "tests/util/maintain.h"
@@ -260,6 +262,36 @@ static inline uint64_t map_check_slots(void) {
                         model_fail("actor %u: a guard is left", i);
         }
         return live;
+}
+
+/* A revocation of epoch 1. Its own state, where an actor revokes: model_own(). */
+static struct {
+        ShmRevoke revoke;
+        ShmReach reach;
+} map_control;
+
+static inline void map_begin_revoke(void) {
+        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(1, 1), false));
+        world_fence();
+}
+
+/* One round. */
+static inline void map_go_on_revoking(ShmActor *actor) {
+        uint32_t budget = UINT32_MAX;
+
+        map_control.revoke = (ShmRevoke){};
+        if (!shm_epoch_revoking(&world_arena, 1, &map_control.revoke.eras))
+                model_fail("nothing is revoked");
+        while (!shm_revoke_mark(actor, &map_control.revoke, 1))
+                ;
+        world_fence(); /* after tags, before guards */
+        while (!shm_revoke_collect(actor, &map_control.revoke, &map_control.reach, &budget))
+                budget = UINT32_MAX;
+}
+
+static inline void map_revoke(ShmActor *actor) {
+        map_begin_revoke();
+        map_go_on_revoking(actor);
 }
 
 /* Returns how many objects root and index are. */

@@ -10,9 +10,7 @@
 
 #include "shm/cache/cache.h"
 #include "shm/maintain/freeze.h"
-#include "shm/maintain/revoke.h"
 #include "shm/maintain/rollback.h"
-#include "shm/epoch/epoch-close.h"
 #include "tests/model/calls.h"
 #include "tests/model/chain-world.h"
 #include "tests/model/control.h"
@@ -229,30 +227,10 @@ static void t0_get(void) {
 /*
  * Beside a revocation
  */
-static struct {
-        ShmRevoke revoke;
-        ShmReach reach;
-} own;
-
-static void revoke(ShmActor *actor) {
-        uint32_t budget = UINT32_MAX;
-
-        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
-        world_fence();
-        own.revoke = (ShmRevoke){};
-        if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
-                model_fail("nothing is revoked");
-        while (!shm_revoke_mark(actor, &own.revoke, 1))
-                ;
-        world_fence(); /* after tags, before guards */
-        while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
-                budget = UINT32_MAX;
-}
-
 static void revoke_reuse(ShmActor *actor) {
         uint64_t handle;
 
-        revoke(actor);
+        map_revoke(actor);
         if (shm_object_alloc(actor, WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
                 map_wipe(handle);
                 victim = handle;
@@ -282,7 +260,7 @@ static void pre_revoke_value(const Value *v, uint32_t n_slabs, bool cached) {
         if (cached)
                 cache_revoked();
         world_set_control(1);
-        model_own(1, &own, sizeof(own));
+        model_own(1, &map_control, sizeof(map_control));
         map_ready(n_slabs);
 }
 
@@ -334,11 +312,11 @@ static void check_revoked(unsigned dead, bool control_died) {
 
         map_check_wiped(victim);
         if (control_died)
-                shm_repair_control(&world_actors[0], &own.reach, &counts);
+                shm_repair_control(&world_actors[0], &map_control.reach, &counts);
         map_repair(dead);
         if (!(dead & 1))
                 empty_caches(world_actor(0));
-        revoke(&world_actors[0]);
+        map_revoke(&world_actors[0]);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++) {
                 SlabWord w = shm_slab_word(&world_arena, slab);
 
@@ -427,7 +405,7 @@ static void post_rolled_back(unsigned dead) {
         int a;
 
         if (dead & 2)
-                shm_repair_control(&world_actors[0], &own.reach, &counts);
+                shm_repair_control(&world_actors[0], &map_control.reach, &counts);
         a = check(dead);
         if (!(dead & 1) && (a != 'x') != (world.results[0] == -ENOMEM))
                 model_fail("put %d, value %d", world.results[0], a);
@@ -448,7 +426,7 @@ static void t2_repair_revoke(void) {
 
 static void free_revoked_ready(uint32_t n_slabs) {
         control_init();
-        model_own(2, &own, sizeof(own));
+        model_own(2, &map_control, sizeof(map_control));
         map_ready(n_slabs);
 }
 

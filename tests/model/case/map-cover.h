@@ -6,11 +6,9 @@
  */
 #include "shm/arena/client.h"
 #include "shm/maintain/repair.h"
-#include "shm/maintain/revoke.h"
 #include "shm/map/entry/claim.h"
 #include "shm/near/cover.h"
 #include "shm/map/state/lifetime.h"
-#include "shm/epoch/epoch-close.h"
 #include "tests/model/map-world.h"
 
 #define NOW 50U
@@ -117,30 +115,10 @@ static void t1_replace_cover(void) {
 }
 
 /* An operator revokes the epoch, and somebody else uses the slab; the words of the time stay as they were. */
-static struct {
-        ShmRevoke revoke;
-        ShmReach reach;
-} own;
-
-static void revoke(ShmActor *actor) {
-        uint32_t budget = UINT32_MAX;
-
-        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(1, 1), false));
-        world_fence();
-        own.revoke = (ShmRevoke){};
-        if (!shm_epoch_revoking(&world_arena, 1, &own.revoke.eras))
-                model_fail("nothing is revoked");
-        while (!shm_revoke_mark(actor, &own.revoke, 1))
-                ;
-        world_fence(); /* after tags, before guards */
-        while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
-                budget = UINT32_MAX;
-}
-
 static void t1_revoke_cover(void) {
         uint64_t handle;
 
-        revoke(world_actor(1));
+        map_revoke(world_actor(1));
         if (shm_object_alloc(world_actor(1), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
                 map_wipe(handle);
                 map_victim = handle;
@@ -195,7 +173,7 @@ static void pre_revoke_cover(void) {
         first_cover = make_cover(1, SOON);
         map_victim = 0;
         world_set_control(1);
-        model_own(1, &own, sizeof(own));
+        model_own(1, &map_control, sizeof(map_control));
         map_ready(2);
 }
 
@@ -204,9 +182,9 @@ static void post_revoke_cover(unsigned dead) {
 
         map_check_wiped(map_victim);
         if (dead & 2)
-                shm_repair_control(&world_actors[0], &own.reach, &counts);
+                shm_repair_control(&world_actors[0], &map_control.reach, &counts);
         map_repair(dead);
-        revoke(&world_actors[0]);
+        map_revoke(&world_actors[0]);
         (void) map_check_slots();
 }
 

@@ -4,8 +4,6 @@
  * object of its own, the victim, into which nobody else writes.
  */
 #include "shm/maintain/freeze.h"
-#include "shm/maintain/revoke.h"
-#include "shm/epoch/epoch-close.h"
 #include "shm/map/entry/cell.h"
 #include "shm/map/entry/expiry.h"
 #include "shm/map/entry/take.h"
@@ -19,11 +17,7 @@
 #define n_marked world.objects[WORLD_N_PRE].n_begun /* tags that control made even */
 #define n_pending world.objects[WORLD_N_PRE].n_won /* threads that were inside an operation when it began */
 
-static unsigned control; /* the number of control as an actor; and its own state: */
-static struct {
-        ShmRevoke revoke;
-        ShmReach reach;
-} own;
+static unsigned control; /* the number of control as an actor */
 
 static bool is_revoked(uint32_t slab) {
         SlabWord w = shm_slab_word(&world_arena, slab);
@@ -42,26 +36,16 @@ static uint8_t count_inside(void) {
 
 /* One round of closing: threads that are pending, and slots in hand, are for another one. */
 static void revoke(ShmActor *actor) {
-        uint32_t budget = UINT32_MAX;
-
-        map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
-        world_fence();
+        map_begin_revoke();
         n_pending = count_inside();
-        own.revoke = (ShmRevoke){};
-        if (!shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras))
-                model_fail("nothing is revoked");
-        while (!shm_revoke_mark(actor, &own.revoke, 1))
-                ;
-        world_fence(); /* after tags, before guards */
-        while (!shm_revoke_collect(actor, &own.revoke, &own.reach, &budget))
-                budget = UINT32_MAX;
+        map_go_on_revoking(actor);
 }
 
 static void t_revoke(void) {
         uint64_t handle;
 
         revoke(world_actor(control));
-        n_marked = (uint8_t) own.revoke.objects;
+        n_marked = (uint8_t) map_control.revoke.objects;
         if (shm_object_alloc(world_actor(control), WORLD_SIZE_1, 0, NULL, &handle, NULL) == 0) {
                 map_wipe(handle);
                 victim = handle;
@@ -73,7 +57,7 @@ static void t_revoke(void) {
 static void ready(uint32_t n_slabs, unsigned actor) {
         control = actor;
         world_set_control(actor);
-        model_own(actor, &own, sizeof(own));
+        model_own(actor, &map_control, sizeof(map_control));
         map_ready(n_slabs);
 }
 
@@ -96,7 +80,7 @@ static void check(unsigned dead) {
 
         map_check_wiped(victim);
         if (dead >> control & 1)
-                shm_repair_control(&world_actors[0], &own.reach, &counts);
+                shm_repair_control(&world_actors[0], &map_control.reach, &counts);
         map_repair(dead);
         revoke(&world_actors[0]);
         for (uint32_t slab = 0; slab < shm_arena_n_slabs_ever(&world_arena); slab++)
@@ -700,9 +684,9 @@ static void t1_link_c(void) {
 
 static void t_mark(void) {
         map_must(shm_epoch_revoke(&world_arena, shm_epoch_number(REVOKED, 1), false));
-        own.revoke = (ShmRevoke){};
-        (void) shm_epoch_revoking(&world_arena, REVOKED, &own.revoke.eras);
-        while (!shm_revoke_mark(world_actor(control), &own.revoke, 1))
+        map_control.revoke = (ShmRevoke){};
+        (void) shm_epoch_revoking(&world_arena, REVOKED, &map_control.revoke.eras);
+        while (!shm_revoke_mark(world_actor(control), &map_control.revoke, 1))
                 ;
 }
 
@@ -736,7 +720,7 @@ static void t1_put_b_1(void) {
 /* It reads b at last: then the leaf is stale, and so, if b has its value before still, it stays. */
 static void t_mark_get_b(void) {
         t_mark();
-        n_marked = (uint8_t) own.revoke.objects;
+        n_marked = (uint8_t) map_control.revoke.objects;
         world_fence(); /* after tags, before guards; nobody learns of the marks before that */
         world.results[control] = map_get_by(&map_tries[control], 1);
 }
