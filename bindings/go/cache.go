@@ -29,16 +29,37 @@ func (c *Cache[V]) Get(key string) (value V, err error) {
 	return value, err
 }
 
+// get returns a value, and its entry without the bytes.
 func (c *Cache[V]) get(key []byte, stale bool) (value V, entry Entry, err error) {
+	in := rooms.Get().(*room)
+	defer rooms.Put(in)
 	err = c.store.use(func(m *Map) error {
-		entry, err = m.Entry(key, stale)
+		entry, err = m.entryIn(in.bytes[:], key, stale, getEntry, 0)
 		return err
 	})
-	if err == nil && Unmarshal(entry.Value, entry.Counter, &value) != nil {
-		var none V
-		return none, entry, ErrNotFound
+	data := entry.Value
+	entry.Value = nil
+	if err != nil {
+		return value, entry, err
 	}
+	if text, ok := any(&value).(*string); ok && !entry.Counter && !isDescribed(data) {
+		*text = string(data)
+		return value, entry, nil
+	}
+	value, err = decode[V](data, entry.Counter)
 	return value, entry, err
+}
+
+// decode makes a value of bytes that do not stay. ErrNotFound: they are none of this type.
+func decode[V any](data []byte, counter bool) (value V, err error) {
+	if !hasJSON(data) { // whose values are copies
+		data = copyOf(data)
+	}
+	if Unmarshal(data, counter, &value) != nil {
+		var none V
+		return none, ErrNotFound
+	}
+	return value, nil
 }
 
 // Set sets a key's value, with the cache's lifetime. If it fails, the key is absent: nobody takes the old value for the

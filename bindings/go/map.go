@@ -6,7 +6,6 @@ import "C"
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,8 +28,9 @@ type Map struct {
 	name   string
 	closed uint32
 	_      [64]byte // the next ones change; the others are on a cache line that does not
-	likely uint32   // size of the last value that was found, for Get; 0: not known, or above likelyMax
-	varied uint32   // how often a value had another size
+	likely uint32   // size that the next value has, as Get guesses; 0: it does not
+	sample uint32   // size of the last value that was looked at for that guess
+	streak uint32   // how many of those had this size, one after the other
 }
 
 // MapOptions belong to the map: all but the first two count only if the call creates it.
@@ -180,62 +180,6 @@ func textOf(s string) (b []byte) {
 	}{s, len(s)}))
 }
 
-const roomSize = 4096
-
-// Rooms into which values are copied before their size is known.
-var rooms = sync.Pool{New: func() any { return new([roomSize]byte) }}
-
-// Values of a map often have one size. Then C copies into the memory that Get returns, and not into a room before that.
-const (
-	likelyMax = 1024 // what a key that is absent costs in memory
-	variedMax = 64   // after that a map is one of values of many sizes
-)
-
-// Get returns a copy of a key's value, whole as it was at one moment. ErrNotFound: the key is absent.
-func (m *Map) Get(key []byte) ([]byte, error) {
-	if size := atomic.LoadUint32(&m.likely); size != 0 && !m.isClosed() {
-		value := make([]byte, size)
-		k, n := bytesOf(key)
-		r := int64(C.shim_get(m.native, k, n, (*C.byte_t)(unsafe.Pointer(&value[0])), C.size_t(size)))
-		runtime.KeepAlive(m)
-		if r == int64(size) {
-			return value, nil
-		}
-		if r < 0 && r != -int64(syscall.EMSGSIZE) {
-			return nil, m.fail(r)
-		}
-		atomic.StoreUint32(&m.likely, 0)
-		atomic.AddUint32(&m.varied, 1)
-		if r >= 0 {
-			return append(make([]byte, 0, r), value[:r]...), nil
-		}
-	}
-	room := rooms.Get().(*[roomSize]byte)
-	value, err := m.getIn(key, room[:])
-	rooms.Put(room)
-	if size := len(value); size <= likelyMax && size != 0 && atomic.LoadUint32(&m.varied) < variedMax {
-		atomic.StoreUint32(&m.likely, uint32(size))
-	}
-	return value, err
-}
-
-func (m *Map) getIn(key, room []byte) ([]byte, error) {
-	if m.isClosed() {
-		return nil, ErrClosed
-	}
-	k, n := bytesOf(key)
-	r := int64(C.shim_get(m.native, k, n, (*C.byte_t)(unsafe.Pointer(&room[0])), C.size_t(len(room))))
-	runtime.KeepAlive(m)
-	if r >= 0 {
-		return append(make([]byte, 0, r), room[:r]...), nil
-	}
-	if r == -int64(syscall.EMSGSIZE) {
-		entry, err := m.Entry(key, false)
-		return entry.Value, err
-	}
-	return nil, m.fail(r)
-}
-
 // GetInto copies a key's value to the start of a buffer and returns its size. EMSGSIZE: the buffer is too small.
 func (m *Map) GetInto(key, buffer []byte) (int, error) {
 	if m.isClosed() {
@@ -294,6 +238,17 @@ const (
 )
 
 func (m *Map) entry(key []byte, stale bool, call entryCall, ttl C.uint64_t) (entry Entry, err error) {
+	small := rooms.Get().(*room)
+	entry, err = m.entryIn(small.bytes[:], key, stale, call, ttl)
+	if err == nil && len(entry.Value) <= roomSize {
+		entry.Value = copyOf(entry.Value)
+	}
+	rooms.Put(small)
+	return entry, err
+}
+
+// entryIn is entry, whose value is in this room or, if that is too small for it, in memory of its own.
+func (m *Map) entryIn(room, key []byte, stale bool, call entryCall, ttl C.uint64_t) (entry Entry, err error) {
 	if m.isClosed() {
 		return entry, ErrClosed
 	}
@@ -301,9 +256,6 @@ func (m *Map) entry(key []byte, stale bool, call entryCall, ttl C.uint64_t) (ent
 	if stale {
 		info.accept = C.TSLAB_MAP_STALE
 	}
-	small := rooms.Get().(*[roomSize]byte)
-	defer rooms.Put(small)
-	room := small[:]
 	k, n := bytesOf(key)
 	for {
 		b, size := bytesOf(room)
@@ -325,9 +277,6 @@ func (m *Map) entry(key []byte, stale bool, call entryCall, ttl C.uint64_t) (ent
 			return entry, m.fail(r)
 		}
 		entry.Value = room[:r:r]
-		if len(room) == roomSize {
-			entry.Value = append(make([]byte, 0, r), room[:r]...)
-		}
 		entry.describe(&info)
 		return entry, nil
 	}

@@ -28,5 +28,19 @@ package tslab
 // #cgo nocallback shim_get_many
 // #cgo noescape shim_put_many
 // #cgo nocallback shim_put_many
+// #cgo noescape shim_get_touch
+// #cgo nocallback shim_get_touch
+// #cgo noescape shim_tag
+// #cgo nocallback shim_tag
+// #cgo noescape shim_invalidate
+// #cgo nocallback shim_invalidate
+// #cgo noescape shim_set_counter
+// #cgo nocallback shim_set_counter
+// #cgo noescape shim_extend
+// #cgo nocallback shim_extend
+// #cgo noescape shim_is_claimed
+// #cgo nocallback shim_is_claimed
+// #cgo noescape shim_next
+// #cgo nocallback shim_next
 // #include "shim.h"
 import "C"

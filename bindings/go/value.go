@@ -76,6 +76,16 @@ func plain(b []byte) []byte {
 
 func isDescribed(b []byte) bool { return len(b) >= len(magic) && string(b[:len(magic)]) == magic }
 
+// hasJSON returns whether Unmarshal leaves these bytes to package json.
+func hasJSON(data []byte) bool {
+	if !isDescribed(data) {
+		return false
+	}
+	r := reader{data[len(magic):]}
+	_, ok := r.json()
+	return ok
+}
+
 func head(to []byte, kind byte, n uint64) []byte {
 	switch {
 	case n < 24:
