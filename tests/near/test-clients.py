@@ -33,6 +33,10 @@ class Clients(unittest.TestCase):
     def test_4_3(self):
         self.run_with('4.3.*')
 
+    def test_4_5(self):
+        """Which gives connections back while an answer is under way, where a task is cancelled."""
+        self.run_with('4.5.1')
+
     def test_5(self):
         self.run_with('5.*')
 

@@ -7,6 +7,7 @@ the run id and the role of the server at its end, and an answer becomes a copy o
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import importlib
@@ -123,6 +124,13 @@ def _about_server(connection: Any) -> Any:
     return connection.pack_commands([('INFO', 'server'), ('INFO', 'replication')])
 
 
+def _facts(texts: Sequence[Any]) -> Tuple[Optional[bytes], bool]:
+    role = _field(texts[1], b'role')
+    if texts[1] is not None and role is None:
+        raise ConnectionError('the connection has answers to earlier questions')       # a task was cancelled
+    return _field(texts[0], b'run_id'), role == b'slave'
+
+
 def _ask_server(connection: Any) -> Tuple[Optional[bytes], bool]:
     connection.send_packed_command(_about_server(connection))
     texts = []
@@ -133,7 +141,7 @@ def _ask_server(connection: Any) -> Tuple[Optional[bytes], bool]:
             if not is_a(e, 'ResponseError'):
                 raise
             texts.append(None)      # NOPERM: its answers are good for the caller alone
-    return _field(texts[0], b'run_id'), _field(texts[1], b'role') == b'slave'
+    return _facts(texts)
 
 
 def _known_server(connection: Any) -> Any:
@@ -204,30 +212,65 @@ async def _server_of_async(connection: Any) -> Optional[bytes]:
                 if not is_a(e, 'ResponseError'):
                     raise
                 texts.append(None)
-        is_replica = _field(texts[1], b'role') == b'slave'
-        connection._tslab_server = known = (_socket(connection), _field(texts[0], b'run_id'), is_replica)
+        connection._tslab_server = known = (_socket(connection), *_facts(texts))
     if known[2]:
         raise _replica()
     run_id: Optional[bytes] = known[1]
     return run_id
 
 
-async def _ask_one_async(client: Any, names: Sequence[bytes], read: str) -> Answers:
-    """As _ask_one(), for clients of redis.asyncio."""
-    pipeline = _pipeline(client, names, read)
-    connection = pipeline.connection = await _take_connection(client.connection_pool)
-    server = None
+async def _run_async(pipeline: Any, connection: Any) -> List[Any]:
+    """The replies of a pipeline that has a connection. Where a task is cancelled, an answer may come later, which the next
+    question by this connection would get; not all clients end it, and some end it too late. So the pipeline gives it back
+    only behind that."""
+    pipeline.reset = _stay
     try:
-        server = await _server_of_async(connection)
+        return list(await pipeline.execute(raise_on_error=False))
+    except BaseException as e:
+        await connection.disconnect()
+        if isinstance(e.__context__, asyncio.CancelledError):       # redis-py 4.3.6 fails as it is cancelled
+            raise e.__context__ from None
+        raise
+    finally:
+        del pipeline.reset
+        await pipeline.reset()
+
+
+async def _stay() -> None:
+    """In place of reset(), with which a pipeline gives its connection back."""
+
+
+async def _connected(client: Any, pipeline: Any) -> Tuple[Any, Optional[bytes]]:
+    """Gives the pipeline a connection. Returns that and the server at its end, if it is known."""
+    connection = pipeline.connection = await _take_connection(client.connection_pool)
+    try:
+        return connection, await _server_of_async(connection)
     except BaseException as e:
         await connection.disconnect()
         if not _was_closed(e):
             await pipeline.reset()
             raise
+    return connection, None
+
+
+async def _ask_one_async(client: Any, names: Sequence[bytes], read: str) -> Answers:
+    """As _ask_one(), for clients of redis.asyncio."""
+    pipeline = _pipeline(client, names, read)
+    connection, server = await _connected(client, pipeline)
     before = _socket(connection)
-    replies = list(await pipeline.execute(raise_on_error=False))
+    replies = await _run_async(pipeline, connection)
     is_the_same = before is not None and _socket(connection) is before
     return Answers(list(names), replies, server if is_the_same else None, connection)
+
+
+async def change_async(client: Any, change: Callable[[Any], Any]) -> None:
+    """Makes a change, which is a call of the client."""
+    pipeline = client.pipeline(transaction=False)
+    change(pipeline)
+    connection, _ = await _connected(client, pipeline)
+    for reply in await _run_async(pipeline, connection):
+        if isinstance(reply, Exception):
+            raise reply
 
 
 def _ask_any(engine: Any, names: Sequence[bytes], read: str) -> Answers:

@@ -507,10 +507,13 @@ class AsyncNearCache(NearCache):
             values.update(_strings(await self._ask(missing)))
         return [values[name] for name in names]
 
+    async def _change(self, change: Callable[[Any], Any]) -> None:
+        await self._patience.ask_async(lambda: _engine.change_async(self.engine, change))
+
     async def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:    # type: ignore[override]
         name, px = self._prefix + _bytes(key), _px(ttl)
         try:
-            await self._patience.ask_async(lambda: self.engine.set(name, value, px=px))
+            await self._change(lambda client: client.set(name, value, px=px))
         finally:
             self._drop(name)
 
@@ -518,7 +521,7 @@ class AsyncNearCache(NearCache):
         names = [self._prefix + _bytes(key) for key in keys]
         try:
             for name in names:
-                await self._patience.ask_async(lambda: self.engine.delete(name))      # noqa: B023 (awaited at once)
+                await self._change(lambda client: client.delete(name))      # noqa: B023 (awaited at once)
         finally:
             for name in names:
                 self._drop(name)
