@@ -8,6 +8,7 @@
 
 #include "libclient/pool/attach.h"
 #include "libclient/host/connection.h"
+#include "libclient/host/control.h"
 #include "libclient/pool/enter.h"
 #include "libclient/host/daemon.h"
 #include "libclient/host/private.h"
@@ -17,8 +18,9 @@
 #include "proto/path.h"
 #include "shm/arena/client.h"
 
-static int local_new(struct tslab *pool) {
-        size_t size = sizeof(PoolLocal) + pool->arena.n_records * sizeof(ThreadState);
+/* `more`: bytes behind the states, the host's. */
+static int local_new(struct tslab *pool, size_t more) {
+        size_t size = sizeof(PoolLocal) + pool->arena.n_records * sizeof(ThreadState) + more;
         void *local;
         int r;
 
@@ -106,7 +108,7 @@ static int open_once(struct tslab **ret, const char *name, const struct tslab_op
                 r = connection_begin(pool, &client);
         if (r)
                 return r;
-        r = local_new(pool);
+        r = local_new(pool, 0);
         if (r == 0) {
                 pool->local->client = client;
                 pool->local->joined = 1;
@@ -155,7 +157,7 @@ static int create_once(struct tslab **ret, const struct tslab_options *given) {
         pool->arena.huge = options_huge(&options);
         pool->arena.populate = true; /* a process that commits slabs is about to use them */
         private_limit_memory(&pool->arena);
-        r = local_new(pool);
+        r = local_new(pool, control_size());
         return r ? r : finish_open(&pool, ret);
 }
 

@@ -57,6 +57,12 @@
 #define OWNER_WAIT_USEC 10000 /* another thread of this process works: we are woken, unless it ends */
 #define TRIM_MAX 256 /* slabs dropped at a time, so that a free that trims is not long */
 
+/* In the memory of PoolLocal, behind the threads' states. Only the first pages of an engine are used by most calls. */
+typedef struct ControlWork {
+        ShmActor control; /* record 0, while a thread of this process owns control work */
+        ShmMaintain engine;
+} ControlWork;
+
 /* The number of sweeps that anybody has asked for. */
 static uint64_t sweeps_asked(const struct tslab *pool) {
         const ShmHeader *header = pool->arena.header;
@@ -65,36 +71,42 @@ static uint64_t sweeps_asked(const struct tslab *pool) {
         return shm_load_rlx(&header->sweeps.asked) + shm_load_rlx(&header->n_miscounts);
 }
 
+size_t control_size(void) {
+        return sizeof(ControlWork);
+}
+
+static ControlWork *control_work(const struct tslab *pool) {
+        return (ControlWork *) ((uint8_t *) pool->local + pool->local_size - sizeof(ControlWork));
+}
+
 /* Record 0, for a thread of this process, on which a stack of little room has no place. */
 static ShmActor *control_init(struct tslab *pool) {
-        ShmActor *control = &pool->local->control;
+        ShmActor *control = &control_work(pool)->control;
 
         shm_actor_init_daemon(control, &pool->arena);
         control->process = pool->local->client + 1;
         return control;
 }
 
-/*
- * 0 or -ENOMEM. It has 480 KiB, of which most calls use only the first few pages. calloc() would overwrite all pages
- * that malloc() has given out before, and they would stay in each process that ever made such a call.
- */
-static int maintain_new(ShmActor *control, ShmMaintain **ret) {
-        ShmMaintain *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/* It is as the last owner in this process left it: a mapping of its own each time costs as much as a short close. */
+static ShmMaintain *maintain_begin(ShmActor *control) {
+        ShmMaintain *m = &((ControlWork *) control)->engine;
 
-        if (m == MAP_FAILED)
-                return -ENOMEM;
         shm_maintain_init(m, control);
         m->sweeps_later = true;
-        *ret = m;
-        return 0;
+        return m;
 }
 
-static void maintain_free(ShmMaintain *m) {
+/* The memory of a check, 400 KiB, does not stay in each process that ever made such a call. */
+static void maintain_end(ShmMaintain *m) {
         uint64_t *asked = &m->control->arena->header->sweeps.asked;
+        uintptr_t begin = ((uintptr_t) &m->reach + SHM_SLAB_SIZE - 1) / SHM_SLAB_SIZE * SHM_SLAB_SIZE;
+        uintptr_t end = (uintptr_t) (&m->reach + 1) / SHM_SLAB_SIZE * SHM_SLAB_SIZE;
 
         /* ORDER: rlx; the owner's alone. */
         shm_store_rlx(asked, shm_load_rlx(asked) + m->sweeps.asked);
-        (void) munmap(m, sizeof(*m));
+        if (m->reach_was_used && begin < end)
+                (void) madvise((void *) begin, end - begin, MADV_DONTNEED);
 }
 
 /*
@@ -160,24 +172,18 @@ static int take_control(struct tslab *pool, bool wait, bool *ret_left) {
 }
 
 /*
- * Goes on after an owner that did not end its work: ends its unfinished step, repairs, revokes, walks. -ENOMEM: record
- * 0 still names that step, so nobody may begin other control work.
+ * Goes on after an owner that did not end its work: ends its unfinished step, repairs, revokes, walks.
  */
-static int take_up(struct tslab *pool, ShmActor *control, bool wait) {
+static void take_up(struct tslab *pool, ShmActor *control, bool wait) {
+        ShmMaintain *m = maintain_begin(control);
         ShmRepairCounts counts;
-        ShmMaintain *m;
-        int r;
 
-        r = maintain_new(control, &m);
-        if (r)
-                return r;
         /* If the owner died in a slice, its sweep does not know which entries it took out: it begins anew. */
         control->arena->header->sweeps.sweep = (ShmMapSweep){};
         (void) shm_maintain_take_over(m, proto_now_usec(), &counts);
         maintain_run(m, wait ? CLOSE_WAIT_USEC : 0, false);
-        maintain_free(m);
+        maintain_end(m);
         pool->local->recount = true;
-        return 0;
 }
 
 int control_begin(struct tslab *pool, bool wait, ShmActor **ret_control) {
@@ -189,11 +195,8 @@ int control_begin(struct tslab *pool, bool wait, ShmActor **ret_control) {
         if (r)
                 return r;
         control = control_init(pool);
-        r = left ? take_up(pool, control, wait) : 0;
-        if (r) {
-                control_unlock(pool, true);
-                return r;
-        }
+        if (left)
+                take_up(pool, control, wait);
         pool->local->recount |= shm_repair_wanted(&pool->arena);
         pool->local->sweeps_before =
                 left ? UINT64_MAX : sweeps_asked(pool); /* it may have left one of maps, too */
@@ -218,14 +221,13 @@ static void look_and_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
  */
 static void empty_idle_caches(struct tslab *pool, bool now) {
         const struct timespec moment = { .tv_nsec = IDLE_MOMENT_USEC * 1000 };
-        ShmActor *control = &pool->local->control;
+        ShmActor *control = &control_work(pool)->control;
         ShmIdle *idle = &pool->local->idle;
         ShmMaintain *m;
 
         if (!now && !shm_idle_is_due(idle, proto_now_usec()))
                 return;
-        if (maintain_new(control, &m))
-                return;
+        m = maintain_begin(control);
         m->idle = idle;
         for (int i = 0; i < (now ? 2 : 1); i++) {
                 if (i > 0)
@@ -235,7 +237,7 @@ static void empty_idle_caches(struct tslab *pool, bool now) {
                 if (shm_maintain_empty_idle(m, proto_now_usec()))
                         maintain_run(m, IDLE_WAIT_USEC, false);
         }
-        maintain_free(m);
+        maintain_end(m);
         if (pool->local->recount)
                 pool->local->recount = !shm_free_recount(&pool->arena);
         shm_decay_trim(&pool->local->decay, control, pool->retain, UINT32_MAX);
@@ -293,7 +295,7 @@ static void end_control(struct tslab *pool, bool all) {
         asked = shm_load_rlx(&pool->arena.header->sweeps.asked);
         miscounts = shm_map_miscounts(&pool->arena);
         if (all || sweeps_asked(pool) != pool->local->sweeps_before) {
-                (void) control_sweep(&pool->local->control);
+                (void) control_sweep(&control_work(pool)->control);
                 done = shm_map_sweeps_ended(&pool->arena.header->sweeps, asked, miscounts);
         }
         empty_idle_caches(pool, all);
@@ -311,32 +313,25 @@ void control_end_all(struct tslab *pool) {
         end_control(pool, true);
 }
 
-static int run_all(ShmActor *control, uint64_t wait_usec) {
-        ShmMaintain *m;
-        int r;
+static void run_all(ShmActor *control, uint64_t wait_usec) {
+        ShmMaintain *m = maintain_begin(control);
 
-        r = maintain_new(control, &m);
-        if (r)
-                return r;
         look_and_run(m, wait_usec, false);
-        maintain_free(m);
-        return 0;
+        maintain_end(m);
 }
 
-int control_run_all(ShmActor *control) {
-        return run_all(control, CLOSE_WAIT_USEC);
+void control_run_all(ShmActor *control) {
+        run_all(control, CLOSE_WAIT_USEC);
 }
 
 /* By the owner of control work. Nobody waits: the freeze of idle threads is looked at again once its time has come. */
 static void empty_idle_later(struct tslab *pool, ShmActor *control, uint64_t now) {
-        ShmMaintain *m;
+        ShmMaintain *m = maintain_begin(control);
 
-        if (maintain_new(control, &m))
-                return;
         m->idle = &pool->local->idle;
         look_and_run(m, 0, true);
         shm_hint_store(&pool->local->again_usec, m->freeze.n_left > 0 ? now + SHM_STORES_USEC : 0);
-        maintain_free(m);
+        maintain_end(m);
 }
 
 static void give_back_in_call(struct tslab *pool, bool idle, uint64_t now) {
@@ -390,12 +385,9 @@ static int close_epoch(ShmArena *arena, uint32_t epoch, uint32_t flags) {
 }
 
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief) {
-        ShmMaintain *m;
+        ShmMaintain *m = maintain_begin(control);
         int r;
 
-        r = maintain_new(control, &m);
-        if (r)
-                return r;
         r = close_epoch(control->arena, epoch, flags);
         if (r == -EBUSY) { /* the caller's time limit does not cover revocations that an earlier call left */
                 look_and_run(m, CLOSE_WAIT_USEC, false);
@@ -405,7 +397,7 @@ int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief)
                 (void) shm_maintain_close(m, epoch & 0xff, proto_now_usec());
                 look_and_run(m, CLOSE_WAIT_USEC, brief && !(flags & TSLAB_CLOSE_REVOKE));
         }
-        maintain_free(m);
+        maintain_end(m);
         return r;
 }
 
@@ -419,7 +411,7 @@ bool control_reap_threads(struct tslab *pool) {
         pool->local->recount |= n > 0;
         n += shm_repair_wanted(&pool->arena); /* threads that ended inside a call are marked already */
         n += !shm_freeze_is_over(&pool->arena);
-        (void) run_all(control, 0);
+        run_all(control, 0);
         control_end(pool);
         return n > 0;
 }
@@ -433,7 +425,7 @@ void control_thaw(struct tslab *pool, const ThreadState *thread) {
         /* ORDER: rlx; two at once do no harm. */
         if (msec - shm_load_rlx(last) >= THAW_EVERY_MSEC && control_begin(pool, false, &control) == 0) {
                 shm_store_rlx(last, msec); /* ORDER: rlx; see above. */
-                (void) run_all(control, 0);
+                run_all(control, 0);
                 control_end(pool);
         }
         pool_end(pool);
@@ -464,30 +456,24 @@ void control_slab_freed(struct tslab *pool, uint32_t slab) {
  * Caches of threads that stay inside an operation are emptied later: shm_maintain_look() finds their freeze. Threads
  * that ended there left theirs to repair.
  */
-static int empty_caches(ShmActor *control) {
-        ShmMaintain *m;
-        int r;
+static void empty_caches(ShmActor *control) {
+        ShmMaintain *m = maintain_begin(control);
 
-        r = maintain_new(control, &m);
-        if (r)
-                return r;
         if (shm_repair_wanted(control->arena))
                 shm_maintain_repair(m);
         (void) shm_maintain_empty_caches(m, proto_now_usec());
         maintain_run(m, CLOSE_WAIT_USEC, false);
-        maintain_free(m);
-        return 0;
+        maintain_end(m);
 }
 
 bool control_empty_caches(struct tslab *pool) {
         ShmActor *control;
-        int r;
 
         if (control_begin(pool, false, &control) < 0)
                 return false;
-        r = empty_caches(control);
+        empty_caches(control);
         if (shm_decay_is_over(&pool->arena, pool->retain))
                 (void) shm_pages_trim(control, pool->retain, UINT32_MAX);
         control_end(pool);
-        return r == 0;
+        return true;
 }

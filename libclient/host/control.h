@@ -4,14 +4,17 @@
  */
 #include "libclient/pool/pool.h"
 
+/* How many bytes of zeros control work needs in this process, at the end of PoolLocal's memory. */
+size_t control_size(void);
+
 /*
  * Begins: *ret_control acts with record 0 until the end, and work that the last owner left undone is done. This process
  * has attached. `wait`: also waits for threads of this process, and for threads in the middle of a call. -EBUSY: others
- * do control work; -ENOMEM.
+ * do control work.
  */
 int control_begin(struct tslab *pool, bool wait, ShmActor **ret_control);
-/* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. -ENOMEM. */
-int control_run_all(ShmActor *control);
+/* Does all work that threads and earlier maintainers left: dead and frozen records, and revocations. */
+void control_run_all(ShmActor *control);
 /*
  * Does a part of the sweep of maps, for a millisecond, if one is due and as long has passed since the last part. False:
  * there is nothing to do now.
@@ -29,7 +32,7 @@ void control_end_all(struct tslab *pool);
  * Closes an epoch so that its slabs drain, waits for threads in the middle of an operation, at most 200 ms, and gives
  * the pages of empty slabs back. `brief`: unless it revokes, caches of a pool that other processes use, too, are
  * emptied later, when control work or one of their threads comes by. `flags`: as of tslab_epoch_close(). -EINVAL,
- * -ESTALE, -EBUSY, -ENOMEM.
+ * -ESTALE, -EBUSY.
  */
 int control_close(ShmActor *control, uint32_t epoch, uint32_t flags, bool brief);
 

@@ -150,7 +150,7 @@ static bool end_leases(struct tslab *pool) {
                 nanosleep(&slice, NULL);
         }
         (void) shm_epoch_end_leases(&pool->arena, pool->local->client);
-        (void) control_run_all(control);
+        control_run_all(control);
         control_end(pool);
         return true;
 }
@@ -160,7 +160,7 @@ static bool run_left(struct tslab *pool) {
 
         if (control_begin(pool, true, &control) < 0)
                 return false;
-        (void) control_run_all(control);
+        control_run_all(control);
         control_end(pool);
         return true;
 }
@@ -209,7 +209,7 @@ static int find_id(ShmActor *control, int (*find)(const ShmArena *arena, uint32_
         r = find(control->arena, ret);
         if (r != -ENOSPC)
                 return r;
-        (void) control_run_all(control);
+        control_run_all(control);
         return find(control->arena, ret);
 }
 
@@ -349,8 +349,8 @@ static int private_reap(struct tslab *pool) {
                 return r;
         n_dead = shm_reap_gone(&pool->arena, pool->local->client);
         /* Also if nobody is dead: an earlier pass, or an earlier maintainer, may have left slots in flight. */
-        r = control_run_all(control);
-        if (r == 0 && n_dead > 0) {
+        control_run_all(control);
+        if (n_dead > 0) {
                 /* Dead threads may have left n_free wrong: the pool would retain too much, or too little. */
                 pool->local->recount = !shm_free_recount(&pool->arena);
                 r = (int) shm_reap_remove(&pool->arena);

@@ -87,8 +87,7 @@ typedef struct PoolLocal {
         uint64_t sweeps_before; /* how many sweeps were asked for when it became the owner */
         bool recount; /* n_free may be wrong: threads died, or slabs changed while they were counted */
         ShmDecay decay; /* private pools */
-        ShmActor control; /* private pools: record 0, while a thread of this process owns control work */
-        ThreadState threads[]; /* by record */
+        ThreadState threads[]; /* by record; in private pools control work's memory follows */
 } PoolLocal;
 
 #define POOL_CLOSED UINT64_MAX

@@ -10,7 +10,9 @@
  * millisecond, that the membarrier may have left out. The maintainer steps a freeze until no record is left, even if an
  * earlier maintainer began it.
  */
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "shm/arena/cache-walk.h"
 #include "shm/arena/record.h"
@@ -35,11 +37,17 @@ typedef struct ShmFreeze {
         uint64_t look_usec; /* the next time at which those of some record are, as the last step found */
         ShmCacheWalk walk;
         uint64_t walk_epochs; /* it empties these: all that were asked for when it began */
+        /* The tables count for records below n. */
         uint64_t seen_usec
                 [SHM_RECORDS_MAX]; /* when its stores of before the freeze are seen; 0: they are, and: */
         uint64_t seq[SHM_RECORDS_MAX]; /* as first read after that */
         uint64_t epochs[SHM_RECORDS_MAX]; /* a bit for each epoch whose caches are not emptied yet; 0: done */
 } ShmFreeze;
+
+/* The memory may hold anything: it is not written to as a whole. */
+static inline void shm_freeze_init(ShmFreeze *freeze) {
+        memset(freeze, 0, offsetof(ShmFreeze, seen_usec));
+}
 
 /*
  * Publishes the epoch table (shm/epoch/attention.h), and freezes all threads, to empty their caches of these epochs.

@@ -15,6 +15,9 @@
  * Crash: see the parts. Between two steps no intent of record 0 stands.
  */
 #include "shm/maintain/maintain.h"
+
+#include <string.h>
+
 #include "shm/epoch/epoch-open.h"
 
 #define FREEZE_CACHES 8U /* a step */
@@ -26,6 +29,8 @@
 #define WAIT_MAX_USEC 20000U
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control) {
+        memset(m, 0, offsetof(ShmMaintain, freeze));
+        shm_freeze_init(&m->freeze);
         m->control = control;
         m->freeze_wait_usec = WAIT_MIN_USEC; /* also for a freeze that is taken up */
         for (uint32_t id = 0; id < SHM_EPOCHS_MAX; id++)
@@ -215,6 +220,7 @@ static uint32_t start_closes(ShmMaintain *m, uint64_t now_usec) {
 uint32_t shm_maintain_take_over(ShmMaintain *m, uint64_t now_usec, ShmRepairCounts *ret) {
         uint32_t n;
 
+        m->reach_was_used = true;
         shm_repair_control(m->control, &m->reach, ret);
         shm_epochs_recover(m->control->arena);
         n = start_closes(m, now_usec);
@@ -248,6 +254,7 @@ static bool repair_step(ShmMaintain *m, uint64_t now_usec) {
 
         if (!m->repairing || !may_check(m, n_epochs))
                 return false;
+        m->reach_was_used = true;
         if (!shm_repair_step(m->control, &m->repair, &m->reach, &budget)) {
                 use_check(m, n_epochs,
                           m->repair.state == SHM_REPAIR_CHECK || m->repair.state == SHM_REPAIR_SETTLE);
@@ -272,6 +279,7 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
                                 now_usec) ||
             (shm_close_checks(close) && !may_check(m, id)))
                 return false;
+        m->reach_was_used |= shm_close_checks(close);
         shm_close_step(close, m->control, &m->freeze, &m->reach, now_usec);
         if (close->state == SHM_CLOSE_EMPTY)
                 m->close_marks[id] = shm_freeze_mark(&m->freeze);

@@ -20,7 +20,6 @@
 
 typedef struct ShmMaintain {
         ShmActor *control;
-        ShmFreeze freeze;
         bool freeze_busy; /* records that stand still may be left to be emptied */
         uint64_t freeze_due_usec; /* when pending threads are looked at again */
         uint64_t freeze_wait_usec;
@@ -39,9 +38,9 @@ typedef struct ShmMaintain {
         ShmFreezeMark asked_mark; /* when the last request is done */
         uint64_t wanted; /* the arena's count of clients' requests when the last of these began */
 
-        ShmReach reach; /* for one check at a time: */
-        bool reach_is_used;
+        bool reach_is_used; /* the check, which serves one user at a time */
         uint32_t reach_user; /* a close, or n_epochs: repair */
+        bool reach_was_used; /* ever: most of `reach` has been written to */
 
         ShmIdle *idle; /* the caller's; NULL: caches of idle threads stay as they are */
 
@@ -50,8 +49,12 @@ typedef struct ShmMaintain {
 
         bool expires; /* entries whose time is over are its to delete; in private pools writers do that */
         uint64_t expiry_due_usec; /* when it looks for such entries again */
+
+        ShmFreeze freeze; /* from here on shm_maintain_init() leaves large tables as they are */
+        ShmReach reach;
 } ShmMaintain;
 
+/* The memory may hold anything, such as an earlier maintainer. */
 void shm_maintain_init(ShmMaintain *m, ShmActor *control);
 /*
  * Takes an arena over, for the first time or after the death of a maintainer: ends the operation that record 0's intent
