@@ -26,7 +26,7 @@
 #define MARK_SLABS 64U /* a step */
 #define WALK_SLABS 1024U
 #define CHECK_BUDGET 8192U
-#define WAIT_MIN_USEC 500U
+#define WAIT_MIN_USEC 20U
 #define WAIT_MAX_USEC 100000U /* for threads */
 #define KEPT_MAX_USEC 1000000U /* for slots in hand, and a membarrier */
 #define REST 10U

@@ -25,7 +25,7 @@
 #define SWEEP_ENTRIES 256U
 #define EXPIRY_SLABS 1024U
 #define EXPIRY_USEC 100000U
-#define WAIT_MIN_USEC 500U
+#define WAIT_MIN_USEC 20U /* most operations are over by then */
 #define WAIT_MAX_USEC 20000U
 
 void shm_maintain_init(ShmMaintain *m, ShmActor *control) {

@@ -212,7 +212,7 @@ static void test_start(void **state) {
                 shm_close_start(&job.close, job.now);
                 assert_int_equal(job.close.state, table[s].to);
                 assert_int_equal(job.close.n_starts, s == IDLE ? 1 : 2);
-                assert_int_equal(job.close.wait_usec, 500);
+                assert_int_equal(job.close.wait_usec, 20);
                 if (s == WAIT)
                         shm_actor_leave(&t->actor);
                 while (again && job.close.n_rounds == 0)
@@ -273,8 +273,8 @@ static void test_pending(void **state) {
         assert_int_equal(job.close.n_walked, 1);
         assert_int_equal(job.close.n_settled, 0);
         assert_int_equal(info(t).state, SHM_EPOCH_CLOSING);
-        assert_int_equal(job.close.due_usec, BEGIN + 500);
-        for (uint64_t wait = 1000; wait <= 200000; wait *= 2) {
+        assert_int_equal(job.close.due_usec, BEGIN + 20);
+        for (uint64_t wait = 40; wait <= 200000; wait *= 2) {
                 job.now = job.close.due_usec - 1;
                 assert_false(shm_close_is_ready(&job.close, true, job.now));
                 job.now++;
@@ -326,7 +326,7 @@ static void test_woken_pending(void **state) {
         step_to(t, WALK);
         step_to(t, WAIT);
         assert_int_equal(job.close.n_pending, 1);
-        for (uint64_t wait = 1000; wait <= 200000; wait *= 2) {
+        for (uint64_t wait = 40; wait <= 200000; wait *= 2) {
                 assert_int_equal(job.close.due_usec - job.now, wait < 100 * MSEC ? wait : 100 * MSEC);
                 job.now = job.close.due_usec;
                 step(t);
