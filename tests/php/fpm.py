@@ -23,7 +23,7 @@ def programs():
 class Fpm:
     """Serves NAME.php of the folder `work` as /NAME, by so many workers."""
 
-    def __init__(self, daemon, work, n_workers, ini):
+    def __init__(self, daemon, work, n_workers, ini, more=''):
         self.work, self.port = work, free_port()
         fpm, nginx = programs()
         root = ('user = root\ngroup = root', 'user root;') if os.geteuid() == 0 else ('', '')
@@ -32,7 +32,7 @@ class Fpm:
         os.chmod(work, 0o755)
         with open(f'{work}/fpm.conf', 'w') as conf:
             conf.write(f'[global]\nerror_log = {work}/fpm.log\ndaemonize = no\n[www]\n{root[0]}\nlisten = {work}/fpm.sock\n'
-                       f'pm = static\npm.max_children = {n_workers}\n')
+                       f'pm = static\npm.max_children = {n_workers}\n{more}')
         with open(f'{work}/nginx.conf', 'w') as conf:
             conf.write(f'''pid {work}/nginx.pid; daemon off; error_log {work}/nginx.log; {root[1]} events {{ }}
 http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{self.port};

@@ -200,42 +200,77 @@ static zend_result compute(zend_fcall_info *call, zend_fcall_info_cache *cache, 
         return SUCCESS;
 }
 
-/* The computations that this thread is in, so that one that asks for its own key is told at once. */
+/*
+ * The computations that this thread is in, so that one that asks for its own key is told at once. Those of fibers end in
+ * any order.
+ */
 typedef struct Computation {
         TslabMap *map;
         zend_string *key;
+        tslab_handle claim;
         pid_t claimant; /* a child that is forked meanwhile waits for it as others do */
-        struct Computation *outer;
+        struct Computation *next;
 } Computation;
 
 static bool is_computing(const TslabMap *map, zend_string *key) {
-        for (const Computation *c = TSLAB_G(computations); c; c = c->outer)
+        for (const Computation *c = TSLAB_G(computations); c; c = c->next)
                 if (c->map == map && zend_string_equals(c->key, key) && php_tslab_is_own(c->claimant))
                         return true;
         return false;
 }
 
+static Computation *computation_begin(TslabMap *map, zend_string *key, tslab_handle claim) {
+        Computation *computation = emalloc(sizeof(*computation));
+
+        *computation = (Computation){ map, zend_string_copy(key), claim, getpid(), TSLAB_G(computations) };
+        TSLAB_G(computations) = computation;
+        return computation;
+}
+
+/* Returns whether the claim is this process's to end: one that was forked by the computation leaves it to its parent. */
+static bool computation_end(Computation *computation) {
+        Computation **at = (Computation **) &TSLAB_G(computations);
+        bool is_own = php_tslab_is_own(computation->claimant);
+
+        while (*at != computation)
+                at = &(*at)->next;
+        *at = computation->next;
+        zend_string_release(computation->key);
+        efree(computation);
+        return is_own;
+}
+
+/* At the end of a request: a fatal error leaves other fibers where they are, whose claims must not stand any longer. */
+void php_tslab_cache_end_request(void) {
+        for (Computation *c; (c = TSLAB_G(computations));) {
+                zend_string *key = zend_string_copy(c->key);
+                tslab_handle claim = c->claim;
+                TslabMap *map = c->map;
+
+                if (computation_end(c))
+                        (void) php_tslab_map_remove(map, key, claim);
+                zend_string_release(key);
+        }
+}
+
 static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle claim, zend_fcall_info *call,
                                    zend_fcall_info_cache *cache, zval *argument, uint64_t ttl_ms, zval *ret) {
-        Computation here = { map, key, getpid(), TSLAB_G(computations) };
+        Computation *computation = computation_begin(map, key, claim);
         zend_result result = FAILURE;
         int r;
 
-        TSLAB_G(computations) = &here;
         zend_try {
                 result = compute(call, cache, argument, ret);
         }
         zend_catch {
-                /* exit(), or the end of the request's time: the claim must not stand until the process ends. */
-                TSLAB_G(computations) = here.outer;
-                if (php_tslab_is_own(here.claimant))
+                /* The end of the request's time, say: the claim must not stand until the process ends. */
+                if (computation_end(computation))
                         (void) php_tslab_map_remove(map, key, claim);
                 zend_bailout();
         }
         zend_end_try();
-        TSLAB_G(computations) = here.outer;
 
-        if (!php_tslab_is_own(here.claimant))
+        if (!computation_end(computation))
                 return result; /* the computation forked this process: its parent has the claim, and goes on */
         if (result == FAILURE) {
                 (void) php_tslab_map_remove(map, key, claim);

@@ -174,6 +174,7 @@ int php_tslab_cache_increment(TslabMap *map, zend_string *key, zend_long delta, 
 zend_result php_tslab_cache_compute(TslabMap *map, zend_string *key, zend_fcall_info *call,
                                     zend_fcall_info_cache *cache, zval *argument, uint64_t ttl_ms,
                                     double timeout, zval *ret);
+void php_tslab_cache_end_request(void);
 
 /* error.c */
 extern zend_class_entry *php_tslab_ce_exception;

@@ -78,6 +78,11 @@ static PHP_RINIT_FUNCTION(tslab) {
         return SUCCESS;
 }
 
+static PHP_RSHUTDOWN_FUNCTION(tslab) {
+        php_tslab_cache_end_request();
+        return SUCCESS;
+}
+
 /* After the engine has freed all values of the request. */
 static ZEND_MODULE_POST_ZEND_DEACTIVATE_D(tslab) {
         php_tslab_memo_end_request();
@@ -138,7 +143,7 @@ zend_module_entry tslab_module_entry = {
         PHP_MINIT(tslab),
         PHP_MSHUTDOWN(tslab),
         PHP_RINIT(tslab),
-        NULL,
+        PHP_RSHUTDOWN(tslab),
         PHP_MINFO(tslab),
         PHP_TSLAB_VERSION,
         PHP_MODULE_GLOBALS(tslab),
