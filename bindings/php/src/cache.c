@@ -277,7 +277,7 @@ static zend_result compute_claimed(TslabMap *map, zend_string *key, tslab_handle
                 return FAILURE;
         }
         r = php_tslab_cache_set(map, key, ret, TSLAB_MAP_REPLACE, claim, ttl_ms);
-        if (r == 0 || php_tslab_is_miss(r))
+        if (r == 0 || r == -EAGAIN || r == -ENOENT)
                 return SUCCESS; /* or a value that was put meanwhile is newer, and so is a deletion */
         (void) php_tslab_map_remove(map, key, claim);
         if (EG(exception))
@@ -301,7 +301,7 @@ zend_result php_tslab_cache_compute(TslabMap *map, zend_string *key, zend_fcall_
 
         if (is_computing(map, key)) {
                 zend_throw_exception_ex(php_tslab_ce_exception, EDEADLK,
-                                        "the computation of key \"%s\" asks for that key", ZSTR_VAL(key));
+                                        "the computation of key \"%.200s\" asks for that key", ZSTR_VAL(key));
                 return FAILURE;
         }
         for (;;) {

@@ -10,6 +10,7 @@
 #include <zend_exceptions.h>
 
 #define LOG_MS 60000 /* between two messages about one map */
+#define NAME_FORMAT "%.200s" /* a key may be of any length */
 
 zend_class_entry *php_tslab_ce_exception;
 
@@ -55,7 +56,8 @@ static const char *explain(int error) {
 
 /* Throws Tslab\Exception, whose code is the errno. */
 void php_tslab_throw(int error, const char *what, const char *name) {
-        zend_throw_exception_ex(php_tslab_ce_exception, -error, "%s %s: %s", what, name, explain(error));
+        zend_throw_exception_ex(php_tslab_ce_exception, -error, "%s " NAME_FORMAT ": %s", what, name,
+                                explain(error));
 }
 
 /* For calls that go on without the pool: a line in the log of PHP, at most one in a minute for each map. */
@@ -66,7 +68,7 @@ void php_tslab_log_seldom(uint64_t *next_ms, const char *what, const char *name,
         if (now < *next_ms)
                 return;
         *next_ms = now + LOG_MS;
-        spprintf(&text, 0, "tslab: %s %s: %s", what, name, explain(error));
+        spprintf(&text, 0, "tslab: %s " NAME_FORMAT ": %s", what, name, explain(error));
         php_log_err(text);
         efree(text);
 }

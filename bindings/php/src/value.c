@@ -94,10 +94,9 @@ static int serialize(zval *value, smart_str *to, uint32_t *ret_tag) {
 
         if (strcmp(name, "json") == 0) {
                 *ret_tag = TAG_JSON;
-                return php_json_encode(to, value, PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE) ==
-                                       SUCCESS
-                               ? 0
-                               : -EBADMSG;
+                r = php_json_encode(to, value, PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE);
+                /* It makes 0 of INF and NAN, and only notes that. */
+                return r == SUCCESS && JSON_G(error_code) == PHP_JSON_ERROR_NONE ? 0 : -EBADMSG;
         }
         if ((strcmp(name, "igbinary") == 0 && has_function("igbinary_serialize")) ||
             (strcmp(name, "msgpack") == 0 && has_function("msgpack_pack"))) {
@@ -137,7 +136,7 @@ static int pack_serialized(zval *value, smart_str *to) {
 
 /*
  * Makes the bytes of a value. *ret_held is NULL, or a string that the caller releases when it is done with them. If
- * the value cannot be serialized, there is an exception, and the call returns -EBADMSG.
+ * the value cannot be serialized, the call returns -EBADMSG, with an exception unless the serializer gave none.
  */
 int php_tslab_value_pack(zval *value, const char **ret_data, size_t *ret_size, zend_string **ret_held) {
         smart_str to = { 0 };
@@ -295,7 +294,7 @@ static int unpack_described(const char *data, size_t size, zval *ret) {
 
 /*
  * Makes a value of bytes, and releases these; `flags` are those of the entry. -EBADMSG: they are no value, or of a
- * class that fails.
+ * class that fails; then *ret is null.
  */
 int php_tslab_value_unpack(zend_string *data, uint32_t flags, zval *ret) {
         int64_t number;
@@ -314,5 +313,7 @@ int php_tslab_value_unpack(zend_string *data, uint32_t flags, zval *ret) {
                 r = -EBADMSG;
         }
         zend_string_release(data);
+        if (UNEXPECTED(r < 0))
+                ZVAL_NULL(ret); /* parts of it may have been there, and be freed */
         return r;
 }
