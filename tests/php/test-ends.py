@@ -18,7 +18,7 @@ ENDS = {
     'no time': 'set_time_limit(1); for (;;);',
     'exit of a shutdown function': 'register_shutdown_function(fn () => exit); exit;',
 }
-# What the request is in when it ends. A fiber of it is within a computation, too.
+# The calls that the request is in when it ends; a fiber of it is within a computation, too.
 PLACES = {
     'computation': '$cache->getOrCompute("computed", fn () => ends());',
     'computations': '$cache->getOrCompute("outer", fn () => $cache->getOrCompute("computed", fn () => ends()));',
@@ -39,7 +39,7 @@ $fiber = new Fiber(fn () => $cache->getOrCompute('of a fiber', fn () => Fiber::s
 $fiber->start();
 %s
 '''
-# What is still claimed.
+# Prints the keys that are still claimed.
 LOOK = r'''
 foreach (['computed', 'outer', 'of a fiber', 'lock', 'other'] as $key) {
         if (($claim = (new Tslab\Cache())->map()->claim($key)) && !$claim[1])

@@ -201,8 +201,8 @@ static zend_result compute(zend_fcall_info *call, zend_fcall_info_cache *cache, 
 }
 
 /*
- * The computations that this thread is in, so that one that asks for its own key is told at once. Those of fibers end in
- * any order.
+ * The computations that this thread is in, so that one that asks for its own key is told at once. Those of fibers end
+ * in any order.
  */
 typedef struct Computation {
         TslabMap *map;
@@ -227,7 +227,7 @@ static Computation *computation_begin(TslabMap *map, zend_string *key, tslab_han
         return computation;
 }
 
-/* Returns whether the claim is this process's to end: one that was forked by the computation leaves it to its parent. */
+/* Returns whether the claim is this process's to end: one that was forked meanwhile leaves it to its parent. */
 static bool computation_end(Computation *computation) {
         Computation **at = (Computation **) &TSLAB_G(computations);
         bool is_own = php_tslab_is_own(computation->claimant);
