@@ -23,6 +23,7 @@
 #include "shm/epoch/attention.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
+#include "tests/util/maintain.h"
 #include "tests/util/reserve.h"
 #include "tests/util/trie.h"
 
@@ -276,6 +277,15 @@ static void check_clean(ShmArena *arena) {
         CHECK(check.problems == 0);
 }
 
+/* A thread that left as its freeze came to an end: the next control work frees its record. */
+static void finish_left(ShmArena *arena) {
+        ShmActor control;
+
+        shm_actor_init_daemon(&control, arena);
+        maintain_finish_left(&control);
+        CHECK(shm_freeze_is_over(arena));
+}
+
 static void check_end(Shared *shared) {
         Worker w = { .shared = shared };
         TrieCount count;
@@ -301,6 +311,7 @@ static void check_end(Shared *shared) {
         count = trie_count(&w.trie);
         CHECK(count.n_sparse == 0);
         CHECK(n_live(&shared->arena) == 1 + count.n_nodes);
+        finish_left(&shared->arena);
         check_clean(&shared->arena);
         printf("%lu operations, %lu retries of counters, %lu inner nodes\n", (unsigned long) shared->n_ops,
                (unsigned long) shared->n_retries, (unsigned long) count.n_nodes);
