@@ -21,15 +21,15 @@ left_out() {            # LACKING THING...
 need_foreign arm64
 need build test cross
 
+# The emulator is asked before the long build.
 configure "$build-$cross" --cross-file "tools/dev/cross/$cross.ini" -D{go,node,php,python}=disabled
-ninja -C "$build-$cross"
-
 "$cross-linux-gnu-gcc" -D_GNU_SOURCE -o "$build-$cross/lacks" tests/emulator/lacks.c
 lacks=$("qemu-$cross-static" "$build-$cross/lacks" | paste -sd' ')
 [[ " $lacks " != *' exec '* ]] ||
         die "the kernel does not start programs of $cross: mount binfmt_misc on /proc/sys/fs/binfmt_misc, and write" \
                 "the line of /usr/lib/binfmt.d/qemu-$cross.conf into its file 'register'"
 echo "dev: the emulator lacks: ${lacks:-nothing}"
+ninja -C "$build-$cross"
 
 if ((${#names[@]} == 0)); then
         # shellcheck disable=SC2086 # split into words on purpose
