@@ -192,6 +192,17 @@ class Starlette(Fixture):
             client.get('/?b=2&other=3')
         self.assertEqual(client.get('/').json(), {'a': '1', 'other': '3'})
 
+    def test_cookies_of_others(self):
+        """Beside which the session is found."""
+        client = self.client()
+        client.get('/?a=1')
+        key = client.cookies['session']
+        client.cookies.clear()
+        for before in '', 'a={"x": 1}; ', 'two words; ', 'secure; ', 'path=/; ', 'a@b=1; ', 'a=\xc3\xa9; ', 'a="b;c"; ', 'asession=1; ', '=;;':
+            for cookie in f'{before}session={key}', f'{before}session="{key}"; b=[":", 1]':
+                self.assertEqual(client.get('/', headers={'cookie': cookie.encode('latin-1')}).json(), {'a': '1'}, cookie)
+        self.assertEqual(client.get('/', headers={'cookie': f'Session={key}; sessions={key}'}).json(), {})
+
     def test_delete_that_fails(self):
         """The browser has no session of that id any more."""
         client = self.client()

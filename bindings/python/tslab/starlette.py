@@ -14,7 +14,6 @@ as is right when a user logs in. A change that the pool does not take is logged,
 from __future__ import annotations
 
 import asyncio
-import http.cookies
 import json
 import logging
 import re
@@ -146,13 +145,11 @@ class SessionMiddleware:
 
 
 def _cookie(scope: Any, name: str) -> str:
+    """As browsers send them. http.cookies stops at another program's cookie that has JSON, spaces, or other letters."""
+    found = ''
     for header, value in scope['headers']:
-        if header == b'cookie':
-            jar: http.cookies.SimpleCookie[str] = http.cookies.SimpleCookie()
-            try:
-                jar.load(value.decode('latin-1'))
-            except http.cookies.CookieError:
-                continue
-            if name in jar:
-                return jar[name].value
-    return ''
+        for part in value.decode('latin-1').split(';') if header == b'cookie' else ():
+            key, _, text = part.partition('=')
+            if key.strip() == name:
+                found = text.strip().strip('"')
+    return found
