@@ -654,6 +654,33 @@ class Alone(unittest.TestCase):
                     thread.join(daemon.SECONDS)
             self.assertFalse(any(thread.is_alive() for thread in waiting))
 
+    def test_maps_that_go_while_tasks_wait(self):
+        """They go on in the new one, as threads do, and none gets the error of the old one."""
+        pool, entered = self.pool, asyncio.Event()
+
+        async def slow():
+            entered.set()
+            await is_gone.wait()
+            return b'one'
+
+        async def act():
+            cache = tslab.Cache(pool, 'cache')
+            first = asyncio.ensure_future(cache.get_or_compute('k', slow))
+            await entered.wait()
+            others = [tslab.Cache(pool, 'cache') for _ in range(2)]
+            lock = cache.lock('l')
+            lock.acquire()
+            tasks = [asyncio.ensure_future(others[0].get_or_compute('k', slow)),
+                     asyncio.ensure_future(others[1].lock('l').acquire_async(timeout=60))]
+            await asyncio.sleep(0.05)
+            pool.map_remove('cache')
+            has_lock = await tasks[1]
+            is_gone.set()
+            return await asyncio.gather(first, tasks[0]), has_lock
+
+        is_gone = asyncio.Event()
+        self.assertEqual(asyncio.run(act()), ([b'one', b'one'], True))
+
     def test_get_or_compute_of_a_child_without_a_daemon(self):
         """A forked child cannot attach: it has the value all the same, which is not kept."""
         with daemon.Daemon(TSLABD, '--size=16M') as d:

@@ -345,12 +345,14 @@ class Cache(Store):
                 return False
 
     async def _wait_async(self, key: bytes, version: int, end: float) -> bool:
-        while True:
-            left = end - time.monotonic()
-            if await self._use(Map.wait_async, key, version, min(left, LOOK_SECONDS)):
+        """Each look is at the map that there is by then, as above."""
+        if self._use(Map._waited, key, version, 0):
+            return True
+        for step in _wait.steps(end):
+            await asyncio.sleep(step)
+            if self._use(Map._waited, key, version, 0):
                 return True
-            if not left > LOOK_SECONDS:
-                return False
+        return False
 
     @contextlib.contextmanager
     def _is_computing(self, key: bytes, claim: Any) -> Iterator[None]:
