@@ -7,6 +7,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import datetime
+import enum
 import errno
 import json
 import math
@@ -150,6 +151,31 @@ class Alone(unittest.TestCase):
         self.assertEqual([Shop().stock(3), Shop().stock(n=3)], [3, 3])
         self.assertEqual(made.count(3), 1)
         self.assertLessEqual(self.cache.ttl(Shop.stock.key_of(Shop(), 3)), 60)
+
+    def test_arguments_that_differ(self):
+        """Have results of their own, whatever their text is."""
+        class Flag(enum.IntFlag):
+            A, B = 1, 2
+
+        class Hidden(str):
+            def __repr__(self):
+                return '***'
+
+        class Fine(datetime.datetime):
+            more = 0
+
+            def __repr__(self):
+                return f'{super().__repr__()}.{self.more}'
+
+        fine = [Fine(2026, 1, 2), Fine(2026, 1, 2), Fine(2026, 1, 2, 3)]
+        fine[1].more = 1
+        made = []
+        number = self.cache.memoize(lambda value: made.append(value) or len(made), name='number')
+        different = [*map(Flag, (0, 1, 2, 3, 8, 16)), Hidden('a'), Hidden('b'), 'a', '***', *fine, datetime.date(2026, 1, 2),
+                     datetime.datetime(2026, 1, 2, 3), True, 1]
+        for _ in range(2):
+            self.assertEqual([number(value) for value in different], [*range(1, len(different) + 1)])
+        self.assertRaisesRegex(TypeError, '`name`', self.cache.memoize, lambda: 1)
 
     def test_tags(self):
         c = self.cache

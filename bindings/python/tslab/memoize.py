@@ -19,16 +19,20 @@ if TYPE_CHECKING:
     from tslab.cache import Cache
 
 # Two values of these that are equal and of one type have one text, in each process.
-_PLAIN = (str, bytes, int, float, complex, type(None), type(...), datetime.date, datetime.time, datetime.timedelta,
-          decimal.Decimal, fractions.Fraction, uuid.UUID)
+_PLAIN = (str, bytes, int, float, complex, type(None), type(...), datetime.date, datetime.datetime, datetime.time,
+          datetime.timedelta, decimal.Decimal, fractions.Fraction, uuid.UUID)
 _SIZE_MAX = 256         # a key that would be longer ends in a digest
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, enum.Enum):
-        return f'{type(value).__qualname__}.{value.name}'
-    if isinstance(value, _PLAIN):
+    kind = type(value)
+    if isinstance(value, enum.Enum):        # not each flag has a name
+        return f'{kind.__qualname__}.{value.name}' if value.name else f'{kind.__qualname__}({_text(value.value)})'
+    if kind in _PLAIN:
         return repr(value)
+    base = next((base for base in kind.__mro__ if base in _PLAIN), None)
+    if base:        # its own text may hide the value, and that of the base what the class adds
+        return f'{kind.__qualname__}({base.__repr__(value)},{value!r})'
     if isinstance(value, (tuple, list)):
         return f'{type(value).__name__}({",".join(map(_text, value))})'
     if isinstance(value, (set, frozenset)):
@@ -46,7 +50,7 @@ class Memoize:
     given by position, by name or by default: numbers, text, bytes, None, dates and the like, and lists, tuples, sets and
     dicts of them. For others, as the `self` of a method, `key` is a function that gets the arguments and returns text or
     bytes. The decorated function has `key_of(...)`, the cache's key for these arguments, and `forget(...)`, which deletes
-    the result and returns whether there was one. `tags` are the tags of each result, see Cache.invalidate(), or a function
+    the result and returns whether there was one. Lambdas need a `name`. `tags` are the tags of each result, see Cache.invalidate(), or a function
     that gets the arguments and returns them. `name` takes the place of the function's name, so that a program that
     is moved or renamed finds its values.
     """
@@ -62,6 +66,8 @@ class Memoize:
             return functools.partial(self.__call__, ttl=ttl, timeout=timeout, key=key, name=name, tags=tags,
                                      stale_on_error=stale_on_error, early=early)
         inner, cache = function, self._cache
+        if name is None and getattr(inner, '__name__', '') == '<lambda>':
+            raise TypeError('all lambdas of a place have one name: give memoize() a `name`')
         name = name or f'{inner.__module__}.{inner.__qualname__}'
         signature = inspect.signature(inner)
 
