@@ -165,7 +165,26 @@ class NearTest(NearFixture):
             self.assertEqual(cache.get('a'), b'1')
         for call in cache.get, cache.hgetall, cache.drop, lambda key: cache.mget([key]):
             self.assertRaises(tslab.ClosedError, call, 'a')
-        self.assertEqual(self.cache.get('a'), b'1')
+        self.assertRaises(tslab.ClosedError, cache.set, 'a', '2')
+        self.assertRaises(tslab.ClosedError, cache.delete, 'a')
+        self.assertEqual((self.cache.get('a'), self.engine.get('p:a')), (b'1', b'1'))
+        cache.close()
+
+    def test_a_socket_of_the_file_system(self):
+        path = os.path.join(self.daemon.dir, 'redis.sock')
+        server = Redis('--unixsocket', path)
+        self.addCleanup(server.end)
+        cache = tslab.NearCache(f'unix://{path}?db=0', self.cache.pool, prefix='q:')
+        cache.set('a', '1')
+        self.assertEqual((cache.get('a'), server.client().get('q:a')), (b'1', b'1'))
+
+        async def act():
+            cache = tslab.AsyncNearCache(f'unix://{path}?db=0', self.cache.pool, prefix='q:')
+            await cache.set('a', '2')
+            self.assertEqual(await cache.get('a'), b'2')
+            await (cache.engine.aclose if hasattr(cache.engine, 'aclose') else cache.engine.close)()
+
+        asyncio.run(act())
 
     def test_pickled(self):
         """One that was made from a URL; a client cannot be."""

@@ -54,7 +54,10 @@ def client_of(engine: Any, package: str = 'redis') -> Any:
     clients, backoff, retry = map(importlib.import_module, (package, 'redis.backoff', f'{package}.retry'))
     never = retry.Retry(backoff.NoBackoff(), 0)
     url = engine.replace('valkey', 'redis', 1) if engine.startswith('valkey') else engine
-    return clients.Redis.from_url(url, socket_timeout=SECONDS, socket_connect_timeout=SECONDS, retry=never)
+    limits = {'socket_timeout': SECONDS}
+    if not url.startswith('unix://'):       # redis-py 4 takes none for connecting there
+        limits['socket_connect_timeout'] = SECONDS
+    return clients.Redis.from_url(url, **limits, retry=never)
 
 
 class _NewConnection:

@@ -362,10 +362,15 @@ class NearCache:
                 missing[name] = claim
         return values, missing
 
+    def _own_name(self, key: Key) -> bytes:
+        """The engine's name of a key that is to be changed; a near cache that was closed changes nothing."""
+        self._opened.near       # noqa: B018 (ClosedError)
+        return self._prefix + _bytes(key)
+
     def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:
         """Sets the engine's value, with a lifetime (None, math.inf: without an end). This process reads it at once, others
         on hosts with a tslab-near as soon as the server has told."""
-        name, px = self._prefix + _bytes(key), _px(ttl)
+        name, px = self._own_name(key), _px(ttl)
         try:
             self._patience.ask(lambda: self.engine.set(name, value, px=px))
         finally:
@@ -373,7 +378,7 @@ class NearCache:
 
     def delete(self, *keys: Key) -> None:
         """Deletes the engine's keys."""
-        names = [self._prefix + _bytes(key) for key in keys]
+        names = [self._own_name(key) for key in keys]
         try:
             for name in names:
                 self._patience.ask(lambda: self.engine.delete(name))        # noqa: B023 (called at once)
@@ -511,14 +516,14 @@ class AsyncNearCache(NearCache):
         await self._patience.ask_async(lambda: _engine.change_async(self.engine, change))
 
     async def set(self, key: Key, value: Any, ttl: Optional[Lifetime] = None) -> None:    # type: ignore[override]
-        name, px = self._prefix + _bytes(key), _px(ttl)
+        name, px = self._own_name(key), _px(ttl)
         try:
             await self._change(lambda client: client.set(name, value, px=px))
         finally:
             self._drop(name)
 
     async def delete(self, *keys: Key) -> None:                   # type: ignore[override]
-        names = [self._prefix + _bytes(key) for key in keys]
+        names = [self._own_name(key) for key in keys]
         try:
             for name in names:
                 await self._change(lambda client: client.delete(name))      # noqa: B023 (awaited at once)
