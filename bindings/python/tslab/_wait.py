@@ -43,8 +43,8 @@ def runs_loop() -> bool:
 
 
 def is_own(pid: int) -> bool:
-    """Whether this process noted its number there. A child that was forked since has a copy, and not what its parent
-    holds: claims, and locks."""
+    """Whether this process noted its number there. A child that was forked since has a copy, and not the claims and locks of its
+    parent."""
     return pid == os.getpid()
 
 

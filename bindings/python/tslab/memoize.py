@@ -31,7 +31,7 @@ def _text(value: Any) -> str:
     if kind in _PLAIN:
         return repr(value)
     base = next((base for base in kind.__mro__ if base in _PLAIN), None)
-    if base:        # its own text may hide the value, and that of the base what the class adds
+    if base:        # its own text may hide the value, and the base's text lacks additions of the class
         return f'{kind.__qualname__}({base.__repr__(value)},{value!r})'
     if isinstance(value, (tuple, list)):
         return f'{type(value).__name__}({",".join(map(_text, value))})'
