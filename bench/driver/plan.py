@@ -117,6 +117,8 @@ TAGS = {'get_0_tags': 'get, no tag', 'get_1_tag': 'get, one tag', 'get_4_tags': 
         'invalidate': 'invalidate a tag of 10,000 entries'}
 CYCLE = ['get', 'replace', 'delete_and_put', 'put_new', 'delete']
 ROOM_SIZES = [7168, 10240, 65536, 262144, 1048576]
+PYTHON_BOUNDS = {'get': 600, 'cache_get': 1200, 'session_load': 1200}      # ns
+PYTHON_OF_ALL = 'get', 'put', 'session_load', 'session_save'
 PYTHON = ['put', 'get', 'session_save', 'session_load', 'cache_set', 'cache_get', 'get_or_compute']
 VALUE_SIZES = [16, 128, 1024, 4096, 65536, 262144, 1048576]
 

@@ -270,6 +270,11 @@ def store_targets(s):
         for size, name in (65536, '64 KiB'), (262144, '256 KiB'), (1048576, '1 MiB'):
             yield at_most(f'map {operation} of {name} over memcpy', over('map-values', 'memory', f'{operation}_{size}_ns'),
                           1.3, 'x')
+    for call, bound in plan.PYTHON_BOUNDS.items():
+        yield at_most(f'Python, {call.replace("_", " ")} of 256 bytes', median('map-python', f'{call}_ns'), bound, 'ns')
+    for call in plan.PYTHON_OF_ALL:
+        ratio = over('map-python', 'redis', f'{call}_ns')
+        yield at_least(f'Python, redis-py over tslab, {call.replace("_", " ")}', 1 / ratio if ratio else None, 20, 'x')
     for size, name in zip(plan.ROOM_SIZES, ('7 KiB', '10 KiB', '64 KiB', '256 KiB', '1 MiB')):
         yield at_most(f'most free memory with which a put of {name} fails, over its size',
                       median('map-room', f'short_{size}'), 1.1, 'x')

@@ -144,14 +144,13 @@ class Closing(unittest.TestCase):
 
         class Pool:
             @property
-            def closed(self):
+            def _native(self):
                 map_.close()
-                return False
+                return True
 
         with unittest.mock.patch.object(map_, 'pool', Pool()):
             self.assertEqual(map_.get(b'a'), b'1')
             self.assertRaises(tslab.ClosedError, map_.get, b'a')
-
 
     def test_pool_while_a_thread_waits(self):
         map_ = tslab.Map(tslab.create(size=16 << 20), 'm')

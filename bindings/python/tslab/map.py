@@ -200,7 +200,7 @@ class Map(MutableMapping[bytes, bytes]):
         """A key's value, or `default`. A copy, whole as it was at one moment."""
         # As _map and take() do it, without their calls, which take a third of the time.
         data, buffers, native = key if type(key) is bytes else encoded(key), self._buffers, self._native
-        if native is None or self.pool.closed:
+        if native is None or self.pool._native is None:
             native = self._map
         try:
             buffer = buffers.pop()
@@ -243,9 +243,14 @@ class Map(MutableMapping[bytes, bytes]):
 
     def _get_plain(self, key: bytes) -> Union[bytes, bool]:
         """A value that is small, and no counter, fast. False: the key is absent; True: _find() is to look."""
-        buffers = self._buffers
-        buffer = buffers.take()
-        n = _get_plain(self._map, key, len(key), buffer, BUFFER_SIZE)
+        buffers, native = self._buffers, self._native       # as in get()
+        if native is None or self.pool._native is None:
+            native = self._map
+        try:
+            buffer = buffers.pop()
+        except IndexError:
+            buffer = buffers.take()
+        n = _get_plain(native, key, len(key), buffer, BUFFER_SIZE)
         value: Union[bytes, bool] = _buffer(buffer, n)[:] if n >= 0 else bool(n != -errno.ENOENT)
         buffers.append(buffer)
         return value

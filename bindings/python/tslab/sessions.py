@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from tslab._behind import Behind, version_of
@@ -108,7 +109,12 @@ class SessionStore(Store):
         """A session's value; None where there is none, or its lifetime is over."""
         if self._behind:
             return self._use(self._behind.get, encoded(session))
-        return self._use(Map.get, encoded(session))
+        if time.monotonic() < self._next_look:      # as Cache.get()
+            try:
+                return self._opened.map.get(session)
+            except Error:
+                pass
+        return self._use(Map.get, session)
 
     def get_version(self, session: Key) -> Optional[Tuple[bytes, int]]:
         """The value and its version, for replace(), or None."""
