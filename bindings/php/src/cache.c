@@ -328,9 +328,12 @@ zend_result php_tslab_cache_compute(TslabMap *map, zend_string *key, zend_fcall_
                         return compute(call, cache, argument, ret);
                 }
                 uint64_t now = php_tslab_now_ms();
-                r = now < end ? php_tslab_map_wait_claim(map, key, claim, (double) (end - now) / 1000)
+                r = now < end ? php_tslab_map_wait_claim(map, key, claim, (double) (end - now) / 1000,
+                                                         TSLAB_SIGNALS_NOW)
                               : -ETIMEDOUT;
-                /* -EINTR: the function of PHP meets the signal, or the end of the request's time */
+                if (EG(exception))
+                        return FAILURE; /* a handler of a signal threw */
+                /* -EINTR: the function of PHP meets the end of the request's time */
                 if (r == -ETIMEDOUT || r == -EINTR)
                         return compute(call, cache, argument, ret);
         }

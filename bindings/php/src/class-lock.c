@@ -98,7 +98,7 @@ ZEND_METHOD(Tslab_Lock, acquire) {
                 php_tslab_throw(-EDEADLK, "a lock is held by this object already: key", ZSTR_VAL(lock->key));
                 RETURN_THROWS();
         }
-        r = php_tslab_lock_acquire(map, lock->key, timeout, lock->limit_ms, &lock->claim);
+        r = php_tslab_lock_acquire(map, lock->key, timeout, lock->limit_ms, TSLAB_SIGNALS_NOW, &lock->claim);
         if (r < 0 && r != -ETIMEDOUT) {
                 php_tslab_throw(r, "lock", ZSTR_VAL(lock->key));
                 RETURN_THROWS();

@@ -114,7 +114,7 @@ ZEND_METHOD(Tslab_Map, wait) {
                 zend_argument_value_error(3, "must be 0 or more");
                 RETURN_THROWS();
         }
-        r = php_tslab_map_wait_claim(map, key, (tslab_handle) version, timeout);
+        r = php_tslab_map_wait_claim(map, key, (tslab_handle) version, timeout, TSLAB_SIGNALS_NOW);
         if (r < 0 && r != -ETIMEDOUT && r != -EINTR) {
                 claim_throw(map, r);
                 RETURN_THROWS();

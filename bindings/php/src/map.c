@@ -12,10 +12,29 @@
 #define WAIT_SLICE_MS 200 /* between two looks at the time limit of the request */
 
 #if PHP_VERSION_ID >= 80200
-#define IS_INTERRUPTED zend_atomic_bool_load_ex(&EG(vm_interrupt))
+#define IS_SET(flag) zend_atomic_bool_load_ex(&EG(flag))
+#define CLEAR(flag) zend_atomic_bool_store_ex(&EG(flag), false)
 #else
-#define IS_INTERRUPTED EG(vm_interrupt)
+#define IS_SET(flag) EG(flag)
+#define CLEAR(flag) (EG(flag) = false)
 #endif
+
+/*
+ * In the middle of a wait: calls handlers of signals, if they may be called here. Returns -EINTR if the wait is to end,
+ * as the time of the request is over, or a handler threw.
+ */
+static int meet_interrupt(enum TslabSignals signals) {
+        if (!IS_SET(vm_interrupt))
+                return 0;
+        if (IS_SET(timed_out))
+                return -EINTR;
+        if (signals == TSLAB_SIGNALS_LATER)
+                return 0;
+        CLEAR(vm_interrupt);
+        if (zend_interrupt_function)
+                zend_interrupt_function(EG(current_execute_data));
+        return EG(exception) ? -EINTR : 0;
+}
 
 /* Returns 0 with the lifetime, of at least a millisecond, or -EINVAL. INFINITY is no end. */
 int php_tslab_ttl_ms(double seconds, uint64_t *ret_ms) {
@@ -138,10 +157,11 @@ int php_tslab_map_extend_claim(TslabMap *map, zend_string *key, uint32_t limit_m
 }
 
 /*
- * Waits for a claim as tslab_map_wait() does, for `seconds` at most, in slices: the time limit of the request and
- * signal handlers of PHP interrupt it. Then returns -EINTR.
+ * Waits for a claim as tslab_map_wait() does, for `seconds` at most, in slices, so that the time limit of the request
+ * ends it, and handlers of signals run meanwhile. -EINTR: that limit, or an exception of such a handler.
  */
-int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds) {
+int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds,
+                             enum TslabSignals signals) {
         uint64_t now = php_tslab_now_ms(),
                  end = seconds < 1e9 ? now + (uint64_t) (seconds * 1000) : UINT64_MAX;
         struct tslab_map *live;
@@ -155,8 +175,9 @@ int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle versi
                                         (uint32_t) MIN(left, WAIT_SLICE_MS)));
                 if (r != -ETIMEDOUT && r != -EINTR)
                         return r;
-                if (IS_INTERRUPTED)
-                        return -EINTR;
+                r = meet_interrupt(signals);
+                if (r < 0)
+                        return r;
                 now = php_tslab_now_ms();
                 if (now >= end)
                         return -ETIMEDOUT;
@@ -303,7 +324,7 @@ int php_tslab_map_take_tokens(TslabMap *map, zend_string *key, double per_second
  * Claims a key that has no value, and waits up to `seconds` for others' claims of it. -ETIMEDOUT: another one stands.
  */
 int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint32_t limit_ms,
-                           tslab_handle *ret_claim) {
+                           enum TslabSignals signals, tslab_handle *ret_claim) {
         uint64_t now = php_tslab_now_ms(),
                  end = seconds < 1e9 ? now + (uint64_t) (MAX(seconds, 0) * 1000) : UINT64_MAX;
         tslab_handle claim = 0;
@@ -319,8 +340,8 @@ int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint
                 now = php_tslab_now_ms();
                 if (now >= end)
                         return -ETIMEDOUT;
-                r = php_tslab_map_wait_claim(map, key, claim,
-                                             end == UINT64_MAX ? INFINITY : (double) (end - now) / 1000);
+                r = php_tslab_map_wait_claim(
+                        map, key, claim, end == UINT64_MAX ? INFINITY : (double) (end - now) / 1000, signals);
                 /* A claim of this very thread: it will not go while we wait. */
                 if (r == -EINTR || (r == -EDEADLK && end != UINT64_MAX))
                         return -ETIMEDOUT;

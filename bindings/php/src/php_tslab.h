@@ -131,7 +131,13 @@ int php_tslab_map_increment(TslabMap *map, zend_string *key, zend_long delta, ze
                             uint32_t mode, uint64_t ttl_ms, zend_long *ret_value);
 int php_tslab_map_get_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *ret_version);
 int php_tslab_map_extend_claim(TslabMap *map, zend_string *key, uint32_t limit_ms, tslab_handle *version);
-int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds);
+/* When handlers of signals run that come in a wait. */
+enum TslabSignals {
+        TSLAB_SIGNALS_NOW,
+        TSLAB_SIGNALS_LATER, /* after the call of the program */
+};
+int php_tslab_map_wait_claim(TslabMap *map, zend_string *key, tslab_handle version, double seconds,
+                             enum TslabSignals signals);
 int php_tslab_map_clear(TslabMap *map);
 int php_tslab_map_describe(TslabMap *map, zend_string *key, struct tslab_map_info *ret);
 int php_tslab_map_take_value(TslabMap *map, zend_string *key, zend_string **ret,
@@ -144,7 +150,7 @@ int php_tslab_map_invalidate(TslabMap *map, zend_string *tag);
 int php_tslab_map_take_tokens(TslabMap *map, zend_string *key, double per_second, uint32_t burst,
                               uint32_t cost, uint64_t *ret_retry_ms);
 int php_tslab_lock_acquire(TslabMap *map, zend_string *key, double seconds, uint32_t limit_ms,
-                           tslab_handle *ret_claim);
+                           enum TslabSignals signals, tslab_handle *ret_claim);
 void php_tslab_statistics_array(zval *ret, const struct tslab_map_statistics *counts);
 int php_tslab_options_read(HashTable *from, struct tslab_map_options *ret);
 

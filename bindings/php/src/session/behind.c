@@ -290,7 +290,8 @@ static int engine_change(Behind *behind, zend_string *name, smart_str *command, 
         *ret_number = reply.type == ':' ? reply.number : 1;
         php_tslab_engine_free_replies(&reply, 1);
         is_heard = *ret_number && claim.copy &&
-                   php_tslab_map_wait_claim(behind->near, name, claim.copy, HEARD_MS / 1e3) == 0;
+                   php_tslab_map_wait_claim(behind->near, name, claim.copy, HEARD_MS / 1e3,
+                                            TSLAB_SIGNALS_LATER) == 0;
         copy_forget(behind, name);
         if (is_heard)
                 copy_read_back(behind, name);

@@ -166,9 +166,23 @@ static void session_log(Session *session, const char *what, int r) {
         php_tslab_log_seldom(&session->map->next_log_ms, text, ZSTR_VAL(session->map->name), r);
 }
 
-PS_OPEN_FUNC(tslab) {
-        Session *session = ecalloc(1, sizeof(*session));
+PS_CLOSE_FUNC(tslab) {
+        Session *session = PS_GET_MOD_DATA();
 
+        if (!session)
+                return SUCCESS;
+        session_forget(session);
+        session->behind = php_tslab_behind_free(session->behind);
+        efree(session);
+        PS_SET_MOD_DATA(NULL);
+        return SUCCESS;
+}
+
+PS_OPEN_FUNC(tslab) {
+        Session *session;
+
+        (void) ps_close_tslab(mod_data); /* a reset opens it again */
+        session = ecalloc(1, sizeof(*session));
         if (read_path(session, save_path) < 0) {
                 php_error_docref(
                         NULL, E_WARNING,
@@ -184,22 +198,12 @@ PS_OPEN_FUNC(tslab) {
         return SUCCESS;
 }
 
-PS_CLOSE_FUNC(tslab) {
-        Session *session = PS_GET_MOD_DATA();
-
-        if (!session)
-                return SUCCESS;
-        session_forget(session);
-        session->behind = php_tslab_behind_free(session->behind);
-        efree(session);
-        PS_SET_MOD_DATA(NULL);
-        return SUCCESS;
-}
-
 static int session_lock(Session *session, zend_string *id) {
         session->lock_key = zend_string_concat2(ZEND_STRL("lock:"), ZSTR_VAL(id), ZSTR_LEN(id));
         session->claimant = getpid();
-        return php_tslab_lock_acquire(session->map, session->lock_key, session->wait, 0, &session->claim);
+        /* The handler of a signal may end the session, so it runs after the wait. */
+        return php_tslab_lock_acquire(session->map, session->lock_key, session->wait, 0, TSLAB_SIGNALS_LATER,
+                                      &session->claim);
 }
 
 static int session_get(Session *session, zend_string *id, zend_string **ret) {
