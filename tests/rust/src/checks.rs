@@ -56,6 +56,32 @@ impl<'a> Objects<'a> {
     }
 }
 
+/// Gets after gets of other sizes, by which the library guesses; and of keys that are absent.
+fn sizes(pool: &Pool) {
+    let map = pool.map("values of sizes").unwrap();
+    let values: Vec<Vec<u8>> = [0, 1, 255, 256, 257, 1024, 1025, 70_000]
+        .iter()
+        .map(|&size| (0..size).map(|i| (i % 251) as u8).collect())
+        .collect();
+    for (i, value) in values.iter().enumerate() {
+        map.put(i.to_string().as_str(), value).unwrap();
+    }
+    let expect = |i: usize| {
+        let value = map.get(i.to_string().as_str()).unwrap().unwrap();
+        assert_eq!(value, values[i]);
+        assert!(value.capacity() <= value.len().max(256) + 1, "{} bytes in {}", value.len(), value.capacity());
+    };
+    for i in 0..values.len() {
+        for j in 0..values.len() {
+            (0..3).for_each(|_| expect(i));
+            expect(j);
+            (0..3).for_each(|_| expect(i));
+            assert_eq!(map.get("absent").unwrap(), None);
+            expect(j);
+        }
+    }
+}
+
 fn maps(pool: &Pool) {
     let map = pool.map("maps").unwrap();
     map.put(b"a", b"1").unwrap();
@@ -565,8 +591,9 @@ pub fn run(socket: &str) {
         }
     }));
     let pool = Pool::open(socket).unwrap();
-    let checks: [(&str, &dyn Fn()); 12] = [
+    let checks: [(&str, &dyn Fn()); 13] = [
         ("maps", &|| maps(&pool)),
+        ("sizes", &|| sizes(&pool)),
         ("tags", &|| tags(&pool)),
         ("lifetimes", &|| lifetimes(&pool)),
         ("claims", &|| claims(&pool)),

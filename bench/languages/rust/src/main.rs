@@ -54,7 +54,7 @@ fn maps<'a>(map: &'a Map, keys: &'a [String]) -> Vec<Contender<'a>> {
         (
             "Rust",
             "get as bytes",
-            Box::new(move |i| assert_eq!(black_box(map.get(&keys[i]).unwrap().unwrap()).len(), 256)),
+            Box::new(move |i| assert_eq!(black_box(&map.get(&keys[i]).unwrap().unwrap()[..]).len(), 256)),
         ),
         (
             C,
@@ -98,7 +98,7 @@ fn peers(keys: &[String]) -> Vec<Contender<'_>> {
     keys.iter().for_each(|key| cache.insert(key.clone(), VALUE.to_vec()));
     vec![
         ("Rust: moka", "put", Box::new(move |i| cache.insert(keys[i].clone(), VALUE.to_vec()))),
-        ("Rust: moka", "get as bytes", Box::new(move |i| assert_eq!(same.get(&keys[i]).unwrap().len(), 256))),
+        ("Rust: moka", "get as bytes", Box::new(move |i| assert_eq!(black_box(&same.get(&keys[i]).unwrap()[..]).len(), 256))),
     ]
 }
 
