@@ -30,6 +30,31 @@ test('values are bytes, of any size that the map takes', withMap('a', {}, (map) 
   assert.throws(() => map.put('large', Buffer.alloc((1 << 20) + 1)), { name: 'TslabError', code: 'E2BIG', errno: -7 });
 }));
 
+test('each value is a Buffer of its own, also where values share memory', withMap('a', {}, (map) => {
+  const sizes = [0, 1, 7, 8, 9, 255, 256, 1000, 4088, 4095, 4096, 4097, 32768, 65537];
+  for (const size of sizes) map.put(`${size}`, Buffer.alloc(size, size % 251));
+  let kept = [];
+  for (let i = 0; i < 4000; i++) {
+    const size = sizes[(i * 7 + (i >> 4)) % sizes.length];
+    const value = i % 2 ? map.get(`${size}`) : map.get(Buffer.from(`${size}`));
+    assert.ok(Buffer.isBuffer(value) && Object.getPrototypeOf(value) === Buffer.prototype);
+    assert.strictEqual(map.get('absent'), undefined);
+    kept.push([value, Buffer.alloc(size, size % 251)]);
+    if (kept.length < 100) continue;
+    for (const [got, expected] of kept) assert.deepStrictEqual(got, expected);
+    for (const [n, [got]] of kept.entries()) got.fill(n);
+    for (const [n, [got]] of kept.entries()) assert.ok(got.every((byte) => byte === n), 'a write into one is seen in another');
+    kept = [];
+  }
+  // Nobody takes the memory away in which values are, and later ones will be: it is refused, or makes a copy.
+  const value = map.get('256');
+  try { structuredClone(value.buffer, { transfer: [value.buffer] }); } catch (error) { assert.strictEqual(error.name, 'DataCloneError'); }
+  assert.deepStrictEqual(value, Buffer.alloc(256, 5));
+  // By this call of newer versions it goes: later values have other memory.
+  try { value.buffer.transfer?.(); } catch (error) { assert.ok(error instanceof TypeError); }
+  assert.deepStrictEqual(map.get('256'), Buffer.alloc(256, 5));
+}));
+
 test('a key is the same one as text and as bytes, by each way to read it', withMap('a', {}, (map) => {
   const keys = ['', 'a', '\u0001', 'ā', 'é', 'a'.repeat(127), 'a'.repeat(128), 'a'.repeat(129), 'a'.repeat(300), `${'a'.repeat(127)}é`,
     `${'a'.repeat(128)}é`, '\u0000', 'a\u0000b', '😀', '€'.repeat(100)];

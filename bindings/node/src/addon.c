@@ -198,6 +198,21 @@ static napi_value addon_setup(napi_env env, napi_callback_info info) {
         return NULL;
 }
 
+/* bindSlab(buffer): where getSlab() puts values. lib/ does so anew before that memory can go. */
+static napi_value addon_bind_slab(napi_env env, napi_callback_info info) {
+        napi_typedarray_type type;
+        napi_value buffer;
+        size_t n = 1;
+        Env *own;
+
+        if (napi_get_cb_info(env, info, &n, &buffer, NULL, (void **) &own) != napi_ok)
+                return NULL;
+        own->slab_size = 0;
+        if (napi_get_typedarray_info(env, buffer, &type, &n, (void **) &own->slab, NULL, NULL) == napi_ok)
+                own->slab_size = n;
+        return NULL;
+}
+
 NAPI_MODULE_INIT() {
         Env *own = calloc(1, sizeof(*own));
 
@@ -211,6 +226,7 @@ NAPI_MODULE_INIT() {
         }
         napi_add_async_cleanup_hook(env, addon_on_end, own, &own->cleanup);
         addon_function(env, exports, "setup", addon_setup, own);
+        addon_function(env, exports, "bindSlab", addon_bind_slab, own);
         addon_function(env, exports, "version", addon_version, own);
         addon_function(env, exports, "openPool", pool_open, own);
         return exports;

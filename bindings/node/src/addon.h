@@ -30,7 +30,9 @@ typedef struct Info {
         uint32_t flags; /* TSLAB_MAP_* */
         uint32_t kind; /* INFO_* of map_get_value() */
         uint32_t key_size;
-        int32_t size; /* map_get_into(), map_get_string(): the value's, or a reason why there is none */
+        int32_t size; /* the value's, for calls that return none; or a reason why there is no value */
+        uint32_t slab_at; /* where lib/ wants the next value in the slab */
+        uint32_t spare;
 } Info;
 
 enum { INFO_BYTES = 0, INFO_TEXT = 1, INFO_JSON = 2 };
@@ -43,6 +45,8 @@ struct Env {
         napi_async_cleanup_hook_handle cleanup;
         Info *info;
         uint8_t *scratch; /* values on their way to JavaScript, SCRATCH_SIZE bytes */
+        uint8_t *slab; /* where values of map_get_slab() stay, which lib/ keeps */
+        size_t slab_size;
         Pool *pools;
         unsigned n_closing; /* handles of libuv that are being closed */
         bool is_ending;

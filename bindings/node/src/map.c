@@ -12,6 +12,8 @@
 
 enum { ABSENT = -1, TOO_LARGE = -2 }; /* instead of a size */
 
+enum { SLAB_VALUE_MAX = 4096 }; /* as lib/slab.js says */
+
 /* The arguments of a call, first the key, which is to be ended by addon_bytes_end(). NULL: it has thrown. */
 Map *map_enter(napi_env env, napi_callback_info info, const char *call, size_t n, napi_value *ret_arguments,
                struct Bytes *ret_key) {
@@ -140,6 +142,37 @@ static napi_value map_get_into_bytes(napi_env env, napi_callback_info info) {
         return map ? map_copy_into(env, map, &key) : NULL;
 }
 
+static napi_value map_copy_to_slab(napi_env env, Map *map, struct Bytes *key) {
+        const Env *own = map->pool->env;
+        size_t at = INFO(map)->slab_at, room = at < own->slab_size ? own->slab_size - at : 0;
+        ssize_t n;
+
+        n = tslab_map_get(map->map, key->data, key->size, own->slab + (room > 0 ? at : 0),
+                          room < SLAB_VALUE_MAX ? room : SLAB_VALUE_MAX, NULL);
+        addon_bytes_end(key);
+        map_found(env, map, n);
+        return NULL;
+}
+
+/* getSlab(key): the value is in the slab, where lib/ wants it, and its size in the Info; TOO_LARGE: it is elsewhere */
+static napi_value map_get_slab(napi_env env, napi_callback_info info) {
+        napi_value arguments[1];
+        struct Bytes key;
+        Map *map;
+
+        map = map_enter(env, info, "map_get", 1, arguments, &key);
+        return map ? map_copy_to_slab(env, map, &key) : NULL;
+}
+
+/* getSlabBytes(key): as getSlab(), of a Uint8Array */
+static napi_value map_get_slab_bytes(napi_env env, napi_callback_info info) {
+        struct Bytes key;
+        Map *map;
+
+        map = map_enter_bytes(env, info, &key);
+        return map ? map_copy_to_slab(env, map, &key) : NULL;
+}
+
 static ssize_t map_find(Map *map, const struct Bytes *key, bool is_taken, uint32_t accept, void *buffer,
                         size_t size) {
         struct tslab_map_info about = { .size = sizeof(about), .accept = accept };
@@ -181,21 +214,22 @@ static napi_value map_find_value(napi_env env, napi_callback_info info) {
         return map_sized(env, is_taken ? "map_take" : "map_get_with", n);
 }
 
-static bool is_ascii(const uint8_t *data, size_t size) {
-        uint64_t word, words[8], all = 0;
+typedef uint64_t Words __attribute__((vector_size(16), aligned(1), may_alias));
 
-        for (; size >= sizeof(words); data += sizeof(words), size -= sizeof(words)) {
-                memcpy(words, data, sizeof(words));
-                all |= (words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) |
-                       (words[6] | words[7]);
+static bool is_ascii(const uint8_t *data, size_t size) {
+        Words all = { 0, 0 };
+        uint8_t bytes = 0;
+
+        for (; size >= 4 * sizeof(all); data += 4 * sizeof(all), size -= 4 * sizeof(all)) {
+                const Words *words = (const Words *) data;
+
+                all |= (words[0] | words[1]) | (words[2] | words[3]);
         }
-        for (; size >= sizeof(word); data += sizeof(word), size -= sizeof(word)) {
-                memcpy(&word, data, sizeof(word));
-                all |= word;
-        }
+        for (; size >= sizeof(all); data += sizeof(all), size -= sizeof(all))
+                all |= *(const Words *) data;
         for (; size > 0; data++, size--)
-                all |= (uint64_t) *data;
-        return (all & UINT64_C(0x8080808080808080)) == 0;
+                bytes |= *data;
+        return ((all[0] | all[1]) & UINT64_C(0x8080808080808080)) == 0 && bytes < 0x80;
 }
 
 static napi_value map_text(napi_env env, const uint8_t *data, size_t size) {
@@ -517,6 +551,8 @@ static void map_define(napi_env env, napi_value object, Map *map) {
                 { "bind", map_bind },
                 { "getInto", map_get_into },
                 { "getIntoBytes", map_get_into_bytes },
+                { "getSlab", map_get_slab },
+                { "getSlabBytes", map_get_slab_bytes },
                 { "find", map_find_value },
                 { "getString", map_get_string },
                 { "getStringBytes", map_get_string_bytes },
