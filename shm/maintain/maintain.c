@@ -284,6 +284,8 @@ static bool close_step(ShmMaintain *m, uint32_t id, uint64_t now_usec) {
         if (close->state == SHM_CLOSE_EMPTY)
                 m->close_marks[id] = shm_freeze_mark(&m->freeze);
         use_check(m, id, shm_close_checks(close) && close->revoke.checking);
+        if (marked)
+                shm_repair_fence_again(&m->repair);
         if (marked && close->state != SHM_CLOSE_MARK)
                 shm_map_sweeps_ask(&m->sweeps);
         return true;

@@ -4,15 +4,17 @@
  * Purpose: ends the operations in which threads died, and gives back the slots and slabs of these threads.
  *
  * Invariants
- *   1. All DEAD records are rolled back before the slots of any are checked (shm/maintain/rollback.h).
+ *   1. All DEAD records are rolled back before the slots of any are checked (shm/maintain/rollback.h). Those that
+ *      wait for guards (4) stay DEAD until all are, so that they wait once.
  *   2. A slot stays in the record until it was checked. Checking it twice does no harm: the second check finds a
  *      slot that went back free, or owned.
  *   3. A record is UNUSED last, when it is empty and thawed.
  *   4. An object that a dead thread names may be over though nobody closed its words (ShmFinal): the thread died before
  *      it did so, or the rollback, or a revocation that is not fenced yet, made the tag even. So a fence comes between
- *      the look at the tag and the gathering of guards: a thread that changes these words sees the even tag, or its
- *      guard is seen. Another comes before the record is ROLLED_BACK, since from then on a revocation may give such a
- *      slot back, which gathers as well.
+ *      that and the gathering of guards: a thread that changes these words sees the even tag, or its guard is seen. It
+ *      comes before the record is ROLLED_BACK, since from then on a revocation may give such a slot back, which gathers
+ *      as well. Another comes before the slots are checked if tags were made even since: by a revocation. If a
+ *      thread does that and dies, its own record names the slot until it is rolled back.
  *
  * Who may do what: the maintainer repairs records whose owners are dead, and before them record 0, its own.
  *
@@ -70,24 +72,30 @@ static uint64_t next_ended(const ShmArena *arena, const ShmRecord *r, uint32_t *
         return 0;
 }
 
-/*
- * If an object is over that the dead thread names, others' guards of it are seen after this (invariant 4). It may sleep
- * for 1 ms, and leaves no budget then: where many died, each step sleeps once.
- */
-static void await_guards(const ShmActor *control, uint32_t record, uint32_t *budget) {
-        const ShmArena *arena = control->arena;
+/* Whether the dead thread names an object that is over. */
+static bool names_ended(const ShmArena *arena, uint32_t record) {
         uint32_t i = 0;
 
-        if (is_freed(arena, shm_record_intent(arena, record)) ||
-            next_ended(arena, shm_arena_record(arena, record), &i) != 0) {
-                shm_freeze_fence_all(control);
-                *budget = 0;
-        }
+        return is_freed(arena, shm_record_intent(arena, record)) ||
+               next_ended(arena, shm_arena_record(arena, record), &i) != 0;
+}
+
+/*
+ * Guards of objects that are over are seen after this (invariant 4). It may sleep for 1 ms, and leaves no budget then:
+ * a step sleeps once.
+ */
+static void await_guards(const ShmActor *control, ShmRepair *repair, uint32_t *budget) {
+        shm_freeze_fence_all(control);
+        repair->fenced = true;
+        *budget = 0;
+}
+
+void shm_repair_fence_again(ShmRepair *repair) {
+        repair->fenced = false;
 }
 
 /* Slots that the intent and the notes of a dead thread put in question. */
-static void add_named(const ShmActor *control, ShmReach *reach, uint32_t record, uint32_t *budget) {
-        const ShmArena *arena = control->arena;
+static void add_named(const ShmArena *arena, ShmReach *reach, uint32_t record) {
         ShmIntent intent = shm_record_intent(arena, record);
         uint64_t handle;
 
@@ -97,7 +105,6 @@ static void add_named(const ShmActor *control, ShmReach *reach, uint32_t record,
                 (void) shm_reach_add_slot(reach, intent.id);
         for (uint32_t i = 0; (handle = next_ended(arena, shm_arena_record(arena, record), &i)) != 0;)
                 (void) shm_reach_add_slot(reach, shm_handle_slot(handle));
-        await_guards(control, record, budget);
 }
 
 /* False: there is no room for all of its slots. */
@@ -206,11 +213,22 @@ static void next_record(ShmRepair *repair) {
         repair->begun = false;
 }
 
+/* Ends the rollback of the records that wait for guards. */
+static void end_rollbacks(const ShmActor *control, ShmRepair *repair, uint32_t *budget) {
+        if (!repair->any_waits)
+                return;
+        await_guards(control, repair, budget);
+        for (uint32_t i = 0; i < SHM_RECORDS_MAX / 64; i++)
+                for (uint64_t rest = repair->waits[i]; rest != 0; rest &= rest - 1)
+                        shm_record_set_rolled_back(control->arena, i * 64 + (uint32_t) __builtin_ctzll(rest));
+}
+
 static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair, uint32_t *budget) {
         ShmArena *arena = control->arena;
 
         if (!repair->begun) {
                 if (!find_record(arena, repair, SHM_RECORD_DEAD)) {
+                        end_rollbacks(control, repair, budget);
                         repair->record = 0;
                         return SHM_REPAIR_EV_NONE;
                 }
@@ -221,8 +239,12 @@ static ShmRepairEvent roll_back(ShmActor *control, ShmRepair *repair, uint32_t *
         } else {
                 repair->counts.objects += shm_rollback_named(control, repair->record);
                 shm_rollback_paths(control, repair->record);
-                await_guards(control, repair->record, budget);
-                shm_record_set_rolled_back(arena, repair->record);
+                if (names_ended(arena, repair->record)) {
+                        repair->waits[repair->record / 64] |= UINT64_C(1) << repair->record % 64;
+                        repair->any_waits = true;
+                } else {
+                        shm_record_set_rolled_back(arena, repair->record);
+                }
                 next_record(repair);
         }
         return SHM_REPAIR_EV_NEXT;
@@ -258,7 +280,9 @@ static ShmRepairEvent repair_collect_slots(ShmActor *control, ShmRepair *repair,
                 repair->record_in_flight = 0;
                 repair->to = (ShmCacheWalk){};
                 if (repair->record > 0)
-                        add_named(control, reach, repair->record, budget);
+                        add_named(arena, reach, repair->record);
+                if (repair->record > 0 && !repair->fenced && names_ended(arena, repair->record))
+                        await_guards(control, repair, budget);
         }
         repair->from = repair->to;
         (void) add_caches(arena, repair, reach);
@@ -383,7 +407,6 @@ static void end_flush(ShmActor *control, ShmReach *reach, ShmIntent intent, ShmR
 
 void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret) {
         ShmIntent intent = shm_record_intent(control->arena, 0);
-        uint32_t budget = UINT32_MAX;
         ShmRepairCounts counts = {};
 
         if (intent.kind == SHM_INTENT_FLUSH) {
@@ -395,7 +418,9 @@ void shm_repair_control(ShmActor *control, ShmReach *reach, ShmRepairCounts *ret
                 if (intent.kind == SHM_INTENT_TAKE)
                         counts.objects += shm_rollback_object(control->arena, intent.id, intent.tag);
                 shm_reach_init(reach, control);
-                add_named(control, reach, 0, &budget);
+                add_named(control->arena, reach, 0);
+                if (names_ended(control->arena, 0))
+                        shm_freeze_fence_all(control);
                 check_and_keep(control, reach, &counts);
                 counts.slabs += repair_release_slab(control, 0, slot_id_slab(intent.id));
         }

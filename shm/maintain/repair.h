@@ -57,7 +57,13 @@ typedef struct ShmRepair {
         bool begun; /* with that record */
         uint64_t record_in_flight;
         ShmCacheWalk from, to; /* caches that the check is about */
+        bool fenced; /* guards of the objects that are over are seen, but for those that threads end meanwhile */
+        bool any_waits;
+        uint64_t waits[SHM_RECORDS_MAX / 64]; /* a bit for each record that is rolled back but for that */
 } ShmRepair;
+
+/* Call this after the maintainer has made objects of an epoch stale, whatever the state. */
+void shm_repair_fence_again(ShmRepair *repair);
 
 /* `reach` is the maintainer's one; no other check uses it while the state is CHECK. True: the pass is over. */
 bool shm_repair_step(ShmActor *control, ShmRepair *repair, ShmReach *reach, uint32_t *budget);

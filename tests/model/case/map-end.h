@@ -414,9 +414,19 @@ static void t2_die_collect(void) {
         repair_rest();
 }
 
-/* A thread died in an add, and a revocation, which is not fenced yet, makes the tag even while repair is under way. */
+/*
+ * A thread died in an add, and a revocation, which is not fenced yet, makes the tag even while repair is under way.
+ * Repair has waited for guards before that, since the thread also left an object that nobody has the handle of.
+ */
 static void pre_guarded_late(void) {
-        pre_dies_late();
+        const ShmPending pending = {};
+        uint64_t handle;
+
+        counter_a(1);
+        map_must(shm_object_alloc(&world_actors[1], WORLD_SIZE_4, 0, &pending, &handle, NULL));
+        control_init();
+        map_ready(1);
+        world_set_late(1);
         if (!shm_actor_guard(&world_actors[1], counter))
                 model_fail("no counter");
         (void) shm_record_mark_dead(&world_arena, 1);
@@ -427,6 +437,7 @@ static void t2_mark_in_repair(void) {
         if (!shm_rollback_object(&world_arena, shm_handle_slot(counter),
                                  shm_handle_tag(world_arena.key, counter)))
                 model_fail("another thread has freed the counter");
+        shm_repair_fence_again(&work.repair);
         repair_rest();
 }
 

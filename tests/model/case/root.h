@@ -130,7 +130,7 @@ static void post_one(unsigned dead) {
 
         if (dead == 0 && n != !neither)
                 model_fail("makes %d %d, %u are named", world.results[0], world.results[1], n);
-        if (n != (world.results[0] == 0) + (world.results[1] == 0) && dead == 0)
+        if (n != (unsigned) (world.results[0] == 0) + (world.results[1] == 0) && dead == 0)
                 model_fail("makes %d %d, %u are named", world.results[0], world.results[1], n);
         if (dead == 0 && !neither && (world.results[0] == 0) == (world.results[1] == 0))
                 model_fail("makes %d %d", world.results[0], world.results[1]);

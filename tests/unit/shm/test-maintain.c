@@ -123,6 +123,30 @@ static void test_revoke_beside_a_sweep(void **state) {
         assert_int_equal(trie_count(&trie).n_leaves, 2990);
 }
 
+/* A repair looks for guards again of what a revocation has marked meanwhile. */
+static void test_repair_beside_revocation(void **state) {
+        TestArena *t = *state;
+        uint64_t handle;
+
+        assert_int_equal(shm_object_alloc(&t->actor, 64, 1, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_epoch_close(&t->arena, 1, true), 0);
+        assert_int_equal(shm_epoch_revoke(&t->arena, shm_epoch_number(1, 1), false), 0);
+        shm_maintain_repair(&m);
+        m.repair.fenced = true;
+        (void) shm_maintain_close(&m, 1, now);
+        while (m.closes[1].state != SHM_CLOSE_MARK) {
+                assert_true(m.repair.fenced);
+                (void) shm_maintain_step(&m, now += 1000);
+                m.repair.state = SHM_REPAIR_ROLLBACK; /* it is under way all the while */
+                m.repairing = true;
+        }
+        while (m.closes[1].state == SHM_CLOSE_MARK)
+                (void) shm_maintain_step(&m, now += 1000);
+        assert_false(m.repair.fenced);
+        run();
+        assert_false(shm_object_live(&t->arena, handle));
+}
+
 /* The index shrinks with what is revoked, though nobody asks for it. */
 static void test_revoke_of_a_map(void **state) {
         enum { N = 3000 };
@@ -596,6 +620,7 @@ int main(void) {
                 TEST(caches_given_last),
                 TEST(close_pending),
                 TEST(revoke_of_a_map),
+                TEST(repair_beside_revocation),
                 TEST(revoke_beside_a_sweep),
                 TEST(next_time),
                 TEST(turns),
