@@ -1,7 +1,11 @@
 /*
  * Sets: adders and removers work at once, and a slab that should be found still has its bits up to the root.
  * Three levels, so that a leaf word, and a word of the middle, can run empty.
+ *
+ * The set of a map: its slab has an entry for each bit of the slab's word. A thread takes the slab out that has none,
+ * while others make entries, and add it. An entry that is made stays in the set.
  */
+#include "shm/map/evict/evict.h"
 #include "tests/model/world.h"
 
 #define N_SLABS (64 * 64 + 64)
@@ -176,6 +180,85 @@ static void post(unsigned dead) {
         }
 }
 
+/*
+ * The set of a map
+ */
+#define MAP_FIRST 1U
+#define MAP_LATE (SHM_SET_OWN_BITS + 1) /* its bit in a slab's line is never cleared */
+
+static uint32_t map_number;
+
+static void pre_map(uint32_t map, bool has) {
+        map_number = map;
+        world_init(64 + SLAB_A + 1, 0, 0);
+        if (has)
+                shm_set_add_for_map(&world_arena, map, SLAB_A);
+}
+
+static void pre_map_has(void) {
+        pre_map(MAP_FIRST, true);
+}
+
+static void pre_map_has_not(void) {
+        pre_map(MAP_FIRST, false);
+}
+
+static void pre_map_late(void) {
+        pre_map(MAP_LATE, true);
+}
+
+static void change_entries(uint64_t from, uint64_t to) {
+        SlabWord old = shm_slab_word(&world_arena, SLAB_A);
+
+        while (!shm_pair_cas_acqrel(&world_arena.lines[SLAB_A].word, &old,
+                                    (SlabWord){ (old.low & ~from) | to, old.high + SLAB_GEN_ONE }))
+                ;
+}
+
+/* As a put links its leaf, and says whose slab it is. */
+static void make_entry(unsigned actor) {
+        const ShmTrie trie = { .arena = &world_arena, .map = map_number };
+
+        change_entries(0, UINT64_C(1) << actor);
+        shm_evict_mark_slab(&trie, shm_handle_make(world_arena.key, slot_id(SLAB_A, actor), 1));
+}
+
+static void make_0(void) {
+        make_entry(0);
+}
+
+static void make_2(void) {
+        make_entry(2);
+}
+
+/* As an eviction does, beside a slab without entries: see forget_slab(). */
+static void forget_1(void) {
+        if (shm_slab_word(&world_arena, SLAB_A).low != 0)
+                return;
+        shm_set_forget(&world_arena, map_number, SLAB_A);
+        if (shm_slab_word(&world_arena, SLAB_A).low != 0)
+                shm_set_add_for_map(&world_arena, map_number, SLAB_A);
+}
+
+static void make_drop_make_0(void) {
+        make_entry(0);
+        change_entries(1, 0);
+        make_entry(0);
+}
+
+static void post_map(unsigned dead) {
+        uint32_t set = shm_set_of_map(&world_arena, map_number);
+        ShmSlabLine *line = &world_arena.lines[SLAB_A];
+
+        (void) dead;
+        if (line->word.low == 0)
+                return;
+        if (!shm_set_has(&world_arena, set, SLAB_A))
+                model_fail("slab %u has an entry and is not in the map's set", SLAB_A);
+        if (!(line->maps & shm_set_line_bit(map_number)))
+                model_fail("slab %u is in the map's set, and its line does not say so", SLAB_A);
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "add-add-stopped", .pre = pre_none, .actors = { give_a, give_again_a },
@@ -203,5 +286,17 @@ static const ModelCase model_cases[] = {
           .deaths = 2 },
         { .name = "remove-add-remove-leaf", .pre = pre_a_b, .actors = { take_a_0, give_back_a, take_far_2 },
           .post = post, .deaths = 2, .weak = true },
+        { .name = "map-make-forget", .pre = pre_map_has, .actors = { make_0, forget_1 }, .post = post_map,
+          .weak = true },
+        { .name = "map-make-forget-anew", .pre = pre_map_has_not, .actors = { make_0, forget_1 }, .post = post_map,
+          .weak = true },
+        { .name = "map-make-forget-late", .pre = pre_map_late, .actors = { make_0, forget_1 }, .post = post_map,
+          .weak = true },
+        { .name = "map-make-forget-again", .pre = pre_map_has_not, .actors = { make_drop_make_0, forget_1 },
+          .post = post_map, .weak = true },
+        { .name = "map-make-forget-make", .pre = pre_map_has, .actors = { make_0, forget_1, make_2 },
+          .post = post_map, .weak_full = true },
+        { .name = "map-make-forget-make-anew", .pre = pre_map_has_not, .actors = { make_0, forget_1, make_2 },
+          .post = post_map },
 };
 /* clang-format on */
