@@ -165,6 +165,63 @@ static void post_get(unsigned dead) {
                 model_fail("unset %d, %u are named", world.results[0], n);
 }
 
+/*
+ * Two give one name to two objects, in different entries: the first of these is another name's, and is free by the time
+ * that the second thread looks. Handles are plain values here.
+ */
+#define HANDLE_OTHER 5U
+
+static void pre_entries(void) {
+        pre();
+        map_must(shm_root_set(&world_arena, names[1], 0, HANDLE_OTHER));
+}
+
+static int propose_and_confirm(unsigned actor) {
+        ShmRootProposal proposal;
+        int r = shm_root_propose(&world_arena, names[0], HANDLE_OTHER + 2 + actor, &proposal);
+
+        return r ?: shm_root_confirm(&world_arena, &proposal);
+}
+
+static void t0_name(void) {
+        world.results[0] = propose_and_confirm(0);
+}
+
+static void t1_unset_name(void) {
+        map_must(shm_root_set(&world_arena, names[1], HANDLE_OTHER, 0));
+        world.results[1] = propose_and_confirm(1);
+}
+
+static void post_entries(unsigned dead) {
+        uint64_t handle;
+
+        if (dead == 0 && world.results[0] == 0 && world.results[1] == 0)
+                model_fail("both have named their object");
+        for (unsigned i = 0; i < MODEL_ACTORS_MAX - 1; i++)
+                if (!(dead >> i & 1) && world.results[i] == 0 &&
+                    (shm_root_get(&world_arena, names[0], &handle) != 0 || handle != HANDLE_OTHER + 2 + i))
+                        model_fail("actor %u has named its object, which the name does not find", i);
+}
+
+/* A word of an object that is filled before its name is set: whoever finds the object finds the word. */
+#define object_word world_arena.header->expiry.unused[0]
+
+static void t0_fill_name(void) {
+        shm_store_rlx(&object_word, 1);
+        world.results[0] = propose_and_confirm(0);
+}
+
+static void t1_get_filled(void) {
+        uint64_t handle;
+
+        if (shm_root_get(&world_arena, names[0], &handle) == 0 && shm_load_rlx(&object_word) == 0)
+                model_fail("the object is found, and not what is in it");
+}
+
+static void post_nothing(unsigned dead) {
+        (void) dead;
+}
+
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "make-make", .pre = pre, .actors = { t0_make, t1_make }, .post = post_one, .deaths = 2 },
@@ -176,5 +233,9 @@ static const ModelCase model_cases[] = {
           .deaths = 1 },
         { .name = "replace-replace", .pre = pre_named, .actors = { t0_replace, t1_replace }, .post = post_replaced,
           .deaths = 2, .weak = true },
+        { .name = "name-name-entries", .pre = pre_entries, .actors = { t0_name, t1_unset_name }, .post = post_entries,
+          .deaths = 1, .weak = true },
+        { .name = "fill-get", .pre = pre, .actors = { t0_fill_name, t1_get_filled }, .post = post_nothing,
+          .weak = true },
 };
 /* clang-format on */
