@@ -1091,6 +1091,13 @@ FAULTS = [
      '        shm_map_condemn_tag(actor, view);\n', ''),
     ('tags: the free of a tag is not what invalidates it', 'map-tag/invalidate-invalidate', 'shm/map/entry/tag.c',
      'r = shm_object_finish(actor, view.handle, &final);', 'r = 0;'),
+    ('tags: a pass is asked for before the tag is freed', 'map-tag/invalidate-pass', 'shm/map/entry/tag.c',
+     '''                shm_expiry_invalidated(trie->arena);
+                r = 0;''', '''                r = 0;''',
+     '''                r = shm_object_finish''', '''                shm_expiry_invalidated(trie->arena);
+                r = shm_object_finish'''),
+    ('sets of maps: a put does not look whether its slab was taken out', 'set/map-make-forget', 'shm/map/evict/evict.h',
+     '''shm_set_add_for_map(trie->arena, trie->map, slab);''', '''(void) slab;'''),
     ('tags: a get does not look at them', 'map-tag/put-invalidate-tagged', 'shm/map/state/lifetime.h',
      'if (!shm_object_live(arena, view->tags[i]))', 'if (0)'),
     ('remove: words are not closed', 'map-remove/insert-beside', 'shm/map/trie/trie-remove.c',

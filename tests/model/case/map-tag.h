@@ -3,6 +3,7 @@
  * entry is found that was put with what the tag was before it; and no memory is lost.
  */
 #include "shm/arena/root.h"
+#include "shm/map/entry/expiry.h"
 #include "shm/map/entry/tag.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
@@ -66,6 +67,25 @@ static void t0_put(void) {
                 world.results[0] = put_tagged(world_actor(0), &map_tries[0], 'x', tag);
 }
 
+/* The entry's leaf is `leaf`. */
+#define leaf world.notes[0]
+
+static void pre_tagged_leaf(void) {
+        ShmTrieCursor c;
+        ShmMapView view;
+        ShmMapKey key;
+
+        pre_tagged();
+        key = map_key(0);
+        map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
+        leaf = view.handle;
+}
+
+static void t1_pass(void) {
+        while (!shm_expiry_step(world_actor(1), ms_zero(&world_arena) / SHM_NS_PER_MS, 1))
+                ;
+}
+
 static void invalidate(unsigned actor) {
         ShmMapKey key = tag_key();
 
@@ -118,6 +138,14 @@ static void post(unsigned dead) {
         check(dead);
 }
 
+/* A pass has taken the entry whose tag is gone, or the next one is to. */
+static void post_passed(unsigned dead) {
+        check(dead);
+        if (!dead && world.results[0] == 0 && shm_load_rlx(&world_arena.header->expiry.invalidated) == 0 &&
+            shm_object_live(&world_arena, leaf))
+                model_fail("an entry without its tag is there, and no pass looks at it");
+}
+
 /* An invalidation by the last process makes the entry absent, whoever died before. */
 static void post_again(unsigned dead) {
         ShmMapKey key = tag_key();
@@ -141,5 +169,7 @@ static const ModelCase model_cases[] = {
           .deaths = 2 },
         { .name = "drop-invalidate", .pre = pre_tagged, .actors = { t0_drop_tag, t1_invalidate_get },
           .post = post_again, .deaths = 2 },
+        { .name = "invalidate-pass", .pre = pre_tagged_leaf, .actors = { t0_invalidate, t1_pass }, .post = post_passed,
+          .deaths = 1, .preemptions = 2, .full_preemptions = 3, .weak = true },
 };
 /* clang-format on */
