@@ -7,6 +7,7 @@
 #include "shm/arena/client.h"
 #include "shm/maintain/repair.h"
 #include "shm/map/entry/claim.h"
+#include "shm/map/entry/map.h"
 #include "shm/near/cover.h"
 #include "shm/map/state/lifetime.h"
 #include "tests/model/map-world.h"
@@ -87,6 +88,16 @@ static void t0_move_late(void) {
 static void t1_change(void) {
         shm_xchg_acqrel(engine(), 'n');
         map_delete(1, 0);
+}
+
+/* The same, by deleting all that is of the copies' epoch: claims, too. */
+static void t1_change_expire(void) {
+        ShmTrieScan scan = {};
+
+        shm_xchg_acqrel(engine(), 'n');
+        while (!scan.done)
+                if (shm_map_expire(world_actor(1), &map_tries[1], 1, &scan, 64) < 0)
+                        model_fail("expire");
 }
 
 /* The change was made while nothing was covered, and is told of, and covered, in the end. */
@@ -227,6 +238,8 @@ static void post_late(unsigned dead) {
 static const ModelCase model_cases[] = {
         { .name = "fill-change", .pre = pre_covered, .actors = { t0_fill, t1_change },
           .post = post_fill_change, .deaths = 1, .preemptions = 4, .full_preemptions = 6, .weak = true },
+        { .name = "fill-change-expire", .pre = pre_covered, .actors = { t0_fill, t1_change_expire },
+          .post = post_fill_change, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
         { .name = "read-caught-up", .pre = pre_old_copy, .actors = { t0_read, t1_catch_up },
           .post = post_read_caught_up, .deaths = 2, .preemptions = 6, .full_preemptions = 8, .weak = true },
         { .name = "fill-begin-anew", .pre = pre_covered, .actors = { t0_fill, t1_begin_anew },
@@ -234,6 +247,6 @@ static const ModelCase model_cases[] = {
         { .name = "cover-late", .pre = pre_late, .actors = { t0_move_late, t1_replace_cover },
           .post = post_late, .deaths = 2, .preemptions = 6, .full_preemptions = 8, .weak = true },
         { .name = "cover-revoke", .pre = pre_revoke_cover, .actors = { t0_move_late, t1_revoke_cover },
-          .post = post_revoke_cover, .deaths = 1, .preemptions = 3, .full_preemptions = 4 },
+          .post = post_revoke_cover, .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true },
 };
 /* clang-format on */
