@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"unsafe"
 )
 
 const (
@@ -74,8 +73,9 @@ func (b *Batch) get(m *Map, keys [][]byte, rooms []byte, values [][]byte) error 
 		b.sizes[i] = C.uint32_t(len(key))
 	}
 	all, _ := bytesOf(b.bytes)
-	r := int64(C.shim_get_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), (*C.byte_t)(unsafe.Pointer(&rooms[0])),
-		batchRoom, &b.results[0]))
+	room, _ := bytesOf(rooms)
+	sizes, results := &b.sizes[0], &b.results[0]
+	r := int64(C.shim_get_many(m.number(), all, sizes, C.size_t(len(keys)), room, batchRoom, results))
 	runtime.KeepAlive(m)
 	if r < 0 {
 		return m.fail(r)
@@ -163,8 +163,9 @@ func (b *Batch) put(m *Map, keys, values [][]byte, how PutOptions, ttl C.uint64_
 	}
 	all, _ := bytesOf(b.bytes)
 	tags, count := tagsOf(how.Tags)
-	r := int64(C.shim_put_many(m.native, all, &b.sizes[0], C.size_t(len(keys)), C.TSLAB_MAP_PUT,
-		how.Epoch.native(), ttl, tags, count, &b.results[0]))
+	sizes, results := &b.sizes[0], &b.results[0]
+	r := int64(C.shim_put_many(m.number(), all, sizes, C.size_t(len(keys)), C.TSLAB_MAP_PUT, how.Epoch.native(), ttl, tags,
+		count, results))
 	runtime.KeepAlive(m)
 	if cap(b.bytes) > batchKeep {
 		b.bytes = nil // the pool of batches is not for large values

@@ -110,6 +110,9 @@ func (m *Map) SizeMax() int {
 	return int(C.tslab_map_size_max(m.native))
 }
 
+// number is the map as calls of C take it.
+func (m *Map) number() C.map_t { return C.map_t(uintptr(unsafe.Pointer(m.native))) }
+
 func (m *Map) isClosed() bool { return atomic.LoadUint32(&m.closed) != 0 }
 
 func (m *Map) fail(r int64) error {
@@ -161,7 +164,8 @@ func clamp(ms C.uint64_t, err error) (C.uint32_t, error) {
 	return C.uint32_t(ms), err
 }
 
-// bytesOf returns the address of bytes, of which C is told their number.
+// bytesOf returns the address of bytes, of which C is told their number. Addresses are taken before a call: of one that is
+// taken in its arguments, cgo looks at the whole slice, which older compilers copy to the heap for that.
 func bytesOf(b []byte) (*C.byte_t, C.size_t) {
 	if len(b) == 0 {
 		return nil, 0
@@ -187,7 +191,7 @@ func (m *Map) GetInto(key, buffer []byte) (int, error) {
 	}
 	k, n := bytesOf(key)
 	b, size := bytesOf(buffer)
-	r := int64(C.shim_get(m.native, k, n, b, size))
+	r := int64(C.shim_get(m.number(), k, n, b, size))
 	runtime.KeepAlive(m)
 	if r < 0 {
 		return 0, m.fail(r)
@@ -262,11 +266,11 @@ func (m *Map) entryIn(room, key []byte, stale bool, call entryCall, ttl C.uint64
 		var r int64
 		switch call {
 		case takeEntry:
-			r = int64(C.shim_take(m.native, k, n, b, size, &info))
+			r = int64(C.shim_take(m.number(), k, n, b, size, &info))
 		case touchEntry:
-			r = int64(C.shim_get_touch(m.native, k, n, ttl, b, size, &info))
+			r = int64(C.shim_get_touch(m.number(), k, n, ttl, b, size, &info))
 		default:
-			r = int64(C.shim_get_with(m.native, k, n, b, size, &info))
+			r = int64(C.shim_get_with(m.number(), k, n, b, size, &info))
 		}
 		runtime.KeepAlive(m)
 		if r == -int64(syscall.EMSGSIZE) {
@@ -289,7 +293,7 @@ func (m *Map) Put(key, value []byte) error {
 	}
 	k, n := bytesOf(key)
 	v, size := bytesOf(value)
-	return m.result(C.shim_put(m.native, k, n, v, size))
+	return m.result(C.shim_put(m.number(), k, n, v, size))
 }
 
 // PutOptions are those of PutWith, Insert, Update and Replace.
@@ -337,7 +341,7 @@ func (m *Map) put(mode C.uint32_t, key, value []byte, how PutOptions, version Ve
 	k, n := bytesOf(key)
 	v, size := bytesOf(value)
 	tags, count := tagsOf(how.Tags)
-	return m.result(C.shim_put_with(m.native, k, n, v, size, mode, how.Epoch.native(), ttl, C.tslab_handle(version),
+	return m.result(C.shim_put_with(m.number(), k, n, v, size, mode, how.Epoch.native(), ttl, C.tslab_handle(version),
 		tags, count))
 }
 
@@ -349,7 +353,7 @@ func (m *Map) Tag(tag []byte) (Tag, error) {
 	}
 	var handle C.tslab_handle
 	k, n := bytesOf(tag)
-	err := m.result(C.shim_tag(m.native, k, n, &handle))
+	err := m.result(C.shim_tag(m.number(), k, n, &handle))
 	return Tag(handle), err
 }
 
@@ -360,7 +364,7 @@ func (m *Map) Invalidate(tag []byte) error {
 		return ErrClosed
 	}
 	k, n := bytesOf(tag)
-	return m.result(C.shim_invalidate(m.native, k, n))
+	return m.result(C.shim_invalidate(m.number(), k, n))
 }
 
 // GetTouch gives an entry another lifetime from now on, and returns it, in one step. ErrNotFound: there is none.
@@ -382,7 +386,7 @@ func (m *Map) Touch(key []byte, ttl time.Duration) error {
 		return err
 	}
 	k, n := bytesOf(key)
-	return m.result(C.shim_touch(m.native, k, n, ms))
+	return m.result(C.shim_touch(m.number(), k, n, ms))
 }
 
 // Delete deletes a key. ErrNotFound: it was absent.
@@ -396,7 +400,7 @@ func (m *Map) DeleteVersion(key []byte, version Version) error {
 		return ErrClosed
 	}
 	k, n := bytesOf(key)
-	return m.result(C.shim_delete(m.native, k, n, C.tslab_handle(version)))
+	return m.result(C.shim_delete(m.number(), k, n, C.tslab_handle(version)))
 }
 
 // Add adds to a counter and returns the sum; an absent key becomes a counter that begins at 0. ErrOverflow: the sum does
@@ -416,7 +420,7 @@ func (m *Map) AddWith(key []byte, delta, initial int64, ttl time.Duration) (int6
 	}
 	var sum C.int64_t
 	k, n := bytesOf(key)
-	err = m.result(C.shim_add(m.native, k, n, C.int64_t(delta), C.int64_t(initial), ms, &sum))
+	err = m.result(C.shim_add(m.number(), k, n, C.int64_t(delta), C.int64_t(initial), ms, &sum))
 	return int64(sum), err
 }
 
@@ -430,7 +434,7 @@ func (m *Map) SetCounter(key []byte, number int64, ttl time.Duration) error {
 		return err
 	}
 	k, n := bytesOf(key)
-	return m.result(C.shim_set_counter(m.native, k, n, C.int64_t(number), ms))
+	return m.result(C.shim_set_counter(m.number(), k, n, C.int64_t(number), ms))
 }
 
 // Limit takes `cost` tokens from the key's bucket, which gets `perSecond` tokens a second and holds `burst`. It returns
@@ -441,7 +445,7 @@ func (m *Map) Limit(key []byte, perSecond float64, burst, cost uint32) (time.Dur
 	}
 	var retry C.uint64_t
 	k, n := bytesOf(key)
-	r := C.shim_limit(m.native, k, n, C.double(perSecond), C.uint32_t(burst), C.uint32_t(cost), &retry)
+	r := C.shim_limit(m.number(), k, n, C.double(perSecond), C.uint32_t(burst), C.uint32_t(cost), &retry)
 	runtime.KeepAlive(m)
 	if r < 0 {
 		return 0, m.fail(int64(r))
@@ -460,11 +464,12 @@ type Cursor struct{ native C.struct_tslab_map_cursor }
 func (m *Map) Next(cursor *Cursor) (entry Entry, ok bool, err error) {
 	room := make([]byte, 2*roomSize)
 	var info C.struct_tslab_map_info
+	b, size := bytesOf(room)
 	for {
 		if m.isClosed() {
 			return entry, false, ErrClosed
 		}
-		r := C.shim_next(m.native, &cursor.native, (*C.byte_t)(unsafe.Pointer(&room[0])), C.size_t(len(room)), &info)
+		r := C.shim_next(m.number(), &cursor.native, b, size, &info)
 		runtime.KeepAlive(m)
 		if r <= 0 {
 			if r < 0 {

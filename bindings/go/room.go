@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 )
 
 const roomSize = 4096
@@ -41,7 +40,8 @@ func (m *Map) Get(key []byte) ([]byte, error) {
 	k, n := bytesOf(key)
 	if size := atomic.LoadUint32(&m.likely); size != 0 {
 		value := make([]byte, size)
-		r := int64(C.shim_get(m.native, k, n, (*C.byte_t)(unsafe.Pointer(&value[0])), C.size_t(size)))
+		to, room := bytesOf(value)
+		r := int64(C.shim_get(m.number(), k, n, to, room))
 		runtime.KeepAlive(m)
 		if r == int64(size) {
 			return value, nil
@@ -60,7 +60,8 @@ func (m *Map) Get(key []byte) ([]byte, error) {
 func (m *Map) getByRoom(key []byte) (value []byte, err error) {
 	in := rooms.Get().(*room)
 	k, n := bytesOf(key)
-	r := int64(C.shim_get(m.native, k, n, (*C.byte_t)(unsafe.Pointer(&in.bytes[0])), roomSize))
+	to, room := bytesOf(in.bytes[:])
+	r := int64(C.shim_get(m.number(), k, n, to, room))
 	runtime.KeepAlive(m)
 	if r >= 0 {
 		value = copyOf(in.bytes[:r])

@@ -159,7 +159,8 @@ func (p *Pool) Read(handle Handle) ([]byte, error) {
 		return nil, ErrClosed
 	}
 	room := make([]byte, C.tslab_size_max(p.native))
-	n := int64(C.tslab_read(p.native, C.tslab_handle(handle), unsafe.Pointer(&room[0]), C.size_t(len(room))))
+	b, size := bytesOf(room)
+	n := int64(C.tslab_read(p.native, C.tslab_handle(handle), unsafe.Pointer(b), size))
 	if n < 0 {
 		return nil, p.fail(n, "an object")
 	}

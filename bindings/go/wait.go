@@ -100,7 +100,7 @@ func (w *waiter) add(m *Map, key []byte, version Version) (C.uint64_t, chan erro
 	}
 	var wait C.uint64_t
 	k, n := bytesOf(key)
-	if err := m.result(C.shim_wait(w.native, m.native, k, n, C.tslab_handle(version), &wait)); err != nil {
+	if err := m.result(C.shim_wait(w.native, m.number(), k, n, C.tslab_handle(version), &wait)); err != nil {
 		return 0, nil, err
 	}
 	ended := make(chan error, 1)
@@ -158,7 +158,7 @@ func (m *Map) isClaimed(key []byte, version Version) (bool, error) {
 		return false, ErrClosed
 	}
 	k, n := bytesOf(key)
-	r := C.shim_is_claimed(m.native, k, n, C.tslab_handle(version))
+	r := C.shim_is_claimed(m.number(), k, n, C.tslab_handle(version))
 	m.keep()
 	if r < 0 && r != -C.int(syscall.ETIMEDOUT) {
 		return false, m.fail(int64(r))
@@ -184,7 +184,7 @@ func (m *Map) ClaimFor(key []byte, limit time.Duration) (version Version, mine b
 	}
 	var claim C.tslab_handle
 	k, n := bytesOf(key)
-	r := C.shim_claim(m.native, k, n, ms, &claim)
+	r := C.shim_claim(m.number(), k, n, ms, &claim)
 	m.keep()
 	if r == -C.int(syscall.EBUSY) {
 		return Version(claim), false, nil
@@ -206,6 +206,6 @@ func (m *Map) Extend(key []byte, version Version, limit time.Duration) (Version,
 	}
 	claim := C.tslab_handle(version)
 	k, n := bytesOf(key)
-	err = m.result(C.shim_extend(m.native, k, n, ms, &claim))
+	err = m.result(C.shim_extend(m.number(), k, n, ms, &claim))
 	return Version(claim), err
 }
