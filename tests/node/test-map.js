@@ -2,6 +2,7 @@
 // Maps: values, versions, lifetimes, counters, limits, claims, and what they refuse.
 
 const assert = require('node:assert');
+const fs = require('node:fs');
 const { test } = require('node:test');
 const { Daemon, child, ended, sleep, tslab } = require('./util.js');
 
@@ -53,6 +54,28 @@ test('each value is a Buffer of its own, also where values share memory', withMa
   // By this call of newer versions it goes: later values have other memory.
   try { value.buffer.transfer?.(); } catch (error) { assert.ok(error instanceof TypeError); }
   assert.deepStrictEqual(map.get('256'), Buffer.alloc(256, 5));
+}));
+
+test('copies of the package share the addon, as in Jest, and no memory', withMap('a', {}, (map) => {
+  const loadAnew = () => {
+    const folder = fs.realpathSync(process.env.TSLAB_TEST_PACKAGE);
+    const names = Object.keys(require.cache).filter((name) => name.startsWith(folder) && name.endsWith('.js'));
+    const old = names.map((name) => [name, require.cache[name]]);
+    for (const name of names) delete require.cache[name];
+    try {
+      return require(process.env.TSLAB_TEST_PACKAGE);
+    } finally {
+      for (const [name, module] of old) require.cache[name] = module;
+    }
+  };
+  const maps = [map, ...[2, 3].map(() => loadAnew().create().map('a'))];
+  for (const [n, one] of maps.entries()) one.put('k', Buffer.alloc(256, n + 1));
+  const kept = [];
+  for (let i = 0; i < 1000; i++) {
+    const n = (i * 5 >> 1) % maps.length;
+    kept.push([n, maps[n].get('k')]);
+  }
+  for (const [n, value] of kept) assert.deepStrictEqual(value, Buffer.alloc(256, n + 1));
 }));
 
 test('a key is the same one as text and as bytes, by each way to read it', withMap('a', {}, (map) => {

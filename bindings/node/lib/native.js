@@ -39,7 +39,7 @@ module.exports = {
   addon,
   info,
   scratch,
-  slabAt: new Uint32Array(addon.info, 40, 1),
+  slabAt: new Uint32Array(addon.info, 40, 2),
   // tslab_map.h
   ABSENT: -1,
   TOO_LARGE: -2,

@@ -1,6 +1,7 @@
 'use strict';
 // Memory for values that get() returns. Small ones share it, as those of Buffer.allocUnsafe() do: each is a Buffer of its
-// own part.
+// own part. Copies of this module may share the addon, as in Jest, which loads lib/ anew for each file of tests: each binds its
+// own slab before it uses that.
 
 const { markAsUntransferable } = require('node:worker_threads');
 const { addon, slabAt } = require('./native.js');
@@ -14,20 +15,24 @@ const part = Part.prototype === Buffer.prototype && Part !== Buffer
   ? (memory, at, size) => new Part(memory, at, size)
   : (memory, at, size) => Buffer.from(memory, at, size);
 
+const self = addon.slabOwners = (addon.slabOwners ?? 0) + 1;
 let slab = new Uint8Array(0);
 let memory = slab.buffer;
 let at = 0;
 
 /** Sees to room for a value: before each call of getSlab(). Where a slab has lost its memory, it has another length. */
 function makeRoom() {
-  if (at > LAST || slab.length !== SIZE) {
+  const isWhole = at <= LAST && slab.length === SIZE;
+  if (isWhole && slabAt[1] === self) return;
+  if (!isWhole) {
     slab = Buffer.allocUnsafeSlow(SIZE);
     memory = slab.buffer;
     markAsUntransferable(memory);
-    addon.bindSlab(slab);
     at = 0;
-    slabAt[0] = 0;
   }
+  addon.bindSlab(slab);
+  slabAt[0] = at;
+  slabAt[1] = self;
 }
 
 /** The value that the call has put there. */
