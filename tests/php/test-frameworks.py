@@ -4,7 +4,8 @@ theirs, and WordPress's calls beside its own object cache.
 
 TSLAB_TEST_FULL: also by the tests that the frameworks have for their own adapters, from Debian's sources. Of Symfony those of
 ApcuAdapter by our functions of APCu, and those of all adapters by ours, which sleep for three minutes; of Laravel those of
-its stores of arrays, tagged caches and sessions. WordPress's tests are not in its releases, and so not in Debian's sources."""
+its stores of arrays, tagged caches and sessions. WordPress's tests are not in its releases, and so not in Debian's sources:
+TSLAB_WORDPRESS_TESTS is the path of tests/phpunit/tests/cache.php of its development repository, since its release 6.0."""
 
 import json
 import os
@@ -34,7 +35,7 @@ if not composer or not phpunit:
     print('skipped: composer and phpunit are needed')
     raise SystemExit(77)
 # The modules of Debian that these programs need, in the order in which they can be loaded.
-folder = subprocess.run(['php-config', '--extension-dir'], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+folder = subprocess.run([PHP, '-n', '-r', 'echo PHP_EXTENSION_DIR;'], stdout=subprocess.PIPE, check=True, text=True).stdout
 modules = [f'-dextension={path}' for name in ('ctype', 'dom', 'fileinfo', 'iconv', 'mbstring', 'phar', 'posix', 'tokenizer',
                                               'xml', 'xmlwriter', 'xmlreader', 'simplexml')
            if os.path.exists(path := os.path.join(folder, f'{name}.so'))]
@@ -113,6 +114,16 @@ def laravel_own(daemon, vendor, folder):
         print('Laravel\'s own tests:', name, found[0])
 
 
+def wordpress_own(daemon, dropin, tests):
+    """On one site and on several."""
+    for multisite in '0', '1':
+        text = php(daemon, phpunit, '--bootstrap', f'{HERE}/wordpress-own.php', '--do-not-cache-result', '--fail-on-skipped', tests,
+                   environment={'DROPIN': dropin, 'WP_MULTISITE': multisite})
+        found = re.search(r'^OK \(\d+ tests.*', text, re.M)
+        assert found, text
+        print('WordPress\'s own tests:', found[0])
+
+
 left_out = []
 with tempfile.TemporaryDirectory() as work, pool() as daemon:
     vendor = install(daemon, work)
@@ -133,7 +144,11 @@ with tempfile.TemporaryDirectory() as work, pool() as daemon:
         assert again == [
             r'kept: "array (\n  \'for\' => \'later\',\n)"'.replace("\\'", "'"), 'of a flushed group: "false"',
             'not kept: "false"', 'counter: "3"',
+            'evicted: "' + r'array (\n  0 => \n  array (\n    0 => true,\n  ),\n  1 => false,\n  2 => false,\n  3 => true,\n'
+            r"  4 => 'anew',\n  5 => true,\n  6 => false,\n  7 => false,\n)" + '"',
             r'''many: "array (\n  'kept' => \n  array (\n    'for' => 'later',\n  ),\n  'none' => false,\n)"'''], again
+        if os.environ.get('TSLAB_WORDPRESS_TESTS'):
+            wordpress_own(daemon, dropin, os.environ['TSLAB_WORDPRESS_TESTS'])
     else:
         left_out.append('WordPress')
     for package, run_own, suite in (('symfony', symfony_own, 'SymfonyTest'),

@@ -26,6 +26,20 @@ if (($argv[3] ?? '') === 'again') {
         show('of a flushed group', wp_cache_get('b', 'group'));
         show('not kept', wp_cache_get('n', 'counts'));
         show('counter', wp_cache_get('counter', 'g3'));
+        // A map that is full may evict the word of a group: that flushes the group, and brings nothing back.
+        $map = Tslab\Pool::open()->map('wordpress');
+        wp_cache_set('old', 'flushed', 'evicted');
+        wp_cache_flush_group('evicted');
+        wp_cache_set('new', 'kept', 'evicted');
+        foreach ($map as $key => $value)
+                if (str_ends_with($key, ':word:evicted'))
+                        $words[] = $map->delete($key);
+        wp_cache_init();
+        show('evicted', [$words ?? [], wp_cache_get('old', 'evicted'), wp_cache_get('new', 'evicted'), wp_cache_set('new', 'anew', 'evicted'),
+                wp_cache_get('new', 'evicted', true), wp_cache_flush_group('evicted'), wp_cache_get('new', 'evicted', true),
+                wp_cache_get('old', 'evicted', true)]);
+        wp_cache_init();
+        wp_cache_add_non_persistent_groups('counts');
         show('many', wp_cache_get_multiple(['kept', 'none'], 'posts'));
         exit;
 }

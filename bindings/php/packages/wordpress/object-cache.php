@@ -10,8 +10,8 @@
  *      TSLAB_CACHE_LIMIT       its limit in bytes, at which it evicts; none
  *      WP_CACHE_KEY_SALT       what keeps apart sites that share the map; the name of the database and the tables' prefix
  *
- * Each group has a number in the map, which is part of its keys: to flush a group, its number is raised. Nobody reads
- * the entries of the old number any more; they expire, or are evicted.
+ * Each group has a word in the map, made at random, which is part of its keys: to flush a group, it gets another word.
+ * Nobody reads the entries of the old one any more; they expire, or are evicted. So it is if the word itself is evicted.
  */
 
 class WP_Object_Cache
@@ -27,8 +27,8 @@ class WP_Object_Cache
     private array $local = [];
     /** @var array<string, true> groups that end with the request */
     private array $transient = [];
-    /** @var array<string, int> */
-    private array $generations = [];
+    /** @var array<string, string> words of groups */
+    private array $words = [];
 
     public function __construct()
     {
@@ -150,16 +150,15 @@ class WP_Object_Cache
     public function flush_runtime()
     {
         $this->local = [];
-        $this->generations = [];
+        $this->words = [];
         return true;
     }
 
     public function flush_group($group)
     {
         unset($this->local[$group]);
-        $next = $this->tslab->increment($this->generation_key($group));
-        $this->generations[$group] = $next ?? 0;
-        return $next !== null;
+        $this->words[$group] = self::new_word();
+        return $this->tslab->set($this->word_key($group), $this->words[$group], INF);
     }
 
     public function add_global_groups($groups)
@@ -214,15 +213,33 @@ class WP_Object_Cache
         return array_key_exists($this->local_key($key, $group), $this->local[$group] ?? []);
     }
 
-    private function generation_key(string $group): string
+    private function word_key(string $group): string
     {
-        return "$this->salt:generation:$group";
+        return "$this->salt:word:$group";
+    }
+
+    private static function new_word(): string
+    {
+        return bin2hex(random_bytes(8));
+    }
+
+    /** The word of a group; a new one if it has none. */
+    private function word(string $group): string
+    {
+        $key = $this->word_key($group);
+        $word = $this->tslab->get($key);
+        if (is_string($word)) {
+            return $word;
+        }
+        $word = self::new_word();
+        // Where another request was faster, its word counts; without a pool, this request's own.
+        return $this->tslab->add($key, $word, INF) ? $word : $this->tslab->get($key, $word);
     }
 
     private function id($key, string $group): string
     {
-        $this->generations[$group] ??= $this->tslab->get($this->generation_key($group), 0);
-        return "$this->salt:$group:{$this->generations[$group]}:" . $this->local_key($key, $group);
+        $this->words[$group] ??= $this->word($group);
+        return "$this->salt:$group:{$this->words[$group]}:" . $this->local_key($key, $group);
     }
 
     /** Whether there is a value, and the value. */
