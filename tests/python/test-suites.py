@@ -1,4 +1,5 @@
-"""The suites of dogpile.cache, cachelib, limits, aiocache and Flask-Session, on a pool, and test-frameworks.py with the newest packages.
+"""The suites of dogpile.cache, cachelib, limits, aiocache, Django and Flask-Session, on a pool, and test-frameworks.py with
+the newest packages.
 
     test-suites.py TSLABD TSLABCTL [unittest arguments]
 
@@ -278,6 +279,34 @@ cachelib.file.FileSystemCache = lambda *_, **__: tslab.cachelib.Cache(tslab.crea
 '''
 
 
+# The tests of all caches, and of all kinds of sessions. The map evicts by itself, so nothing is culled.
+DJANGO_CACHE = '''
+import os
+
+from cache import tests
+from django.test import TestCase, override_settings
+
+
+@override_settings(CACHES=tests.caches_setting_for_tests(exclude={'cull', 'zero_cull'}, BACKEND='tslab.django.Cache',
+                                                         LOCATION=os.environ['TSLAB_POOL']))
+class Tslab(tests.BaseCacheTests, TestCase):
+    def test_cull(self):
+        pass
+
+    test_zero_cull = test_cull
+'''
+DJANGO_SESSIONS = '''
+from django.test import SimpleTestCase
+from sessions_tests import tests
+
+import tslab.django
+
+
+class Tslab(tests.SessionTestsMixin, SimpleTestCase):
+    backend = tslab.django.SessionStore
+'''
+
+
 def pip(*arguments):
     done = subprocess.run([sys.executable, '-m', 'pip', '--quiet', '--disable-pip-version-check', *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
@@ -302,13 +331,18 @@ class Suites(unittest.TestCase):
 
     def pytest(self, folder, name, program, *arguments, n_tests):
         (folder / name).write_text(program, encoding='ascii')
+        done = self.run_beside('-m', 'pytest', '-p', 'no:cacheprovider', '-q', *arguments, cwd=folder)
+        self.assertRegex(done.stdout, rf'\n{n_tests} passed')
+
+    def run_beside(self, *arguments, cwd):
+        """A program of Python, which succeeds, with the packages and the pool."""
         path = f'{os.environ["PYTHONPATH"]}:{self.folder / "packages"}'
-        done = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', '-q', *arguments], cwd=folder,
+        done = subprocess.run([sys.executable, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**self.daemon.environment, 'PYTHONPATH': path, 'TSLAB_POOL': self.daemon.socket},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+                              check=False, text=True)
         print(done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertRegex(done.stdout, rf'\n{n_tests} passed')
+        return done
 
     def test_dogpile(self):
         self.get('dogpile.cache')
@@ -334,6 +368,14 @@ class Suites(unittest.TestCase):
         program = (source / conftest).read_text(encoding='ascii') + AIOCACHE
         self.pytest(source, conftest, program, '-o', 'addopts=', '-o', 'asyncio_mode=auto', '-o', 'filterwarnings=',
                     'tests/acceptance', '-k', 'not Redis and not Memcached and not NullSerializer and not test_raw', n_tests=r'\d+')
+
+    def test_django(self):
+        self.get('django==5.2.*')
+        tests = self.get_source('django==5.2.*') / 'tests'
+        (tests / 'cache/tests_tslab.py').write_text(DJANGO_CACHE, encoding='ascii')
+        (tests / 'sessions_tests/tests_tslab.py').write_text(DJANGO_SESSIONS, encoding='ascii')
+        done = self.run_beside('runtests.py', '--parallel=1', 'cache.tests_tslab', 'sessions_tests.tests_tslab', cwd=tests)
+        self.assertRegex(done.stdout, r'\nRan 1\d\d tests')
 
     def test_frameworks(self):
         self.get('limits', 'Flask-Limiter', 'slowapi', 'Flask-Caching', 'celery', 'aiocache', 'django', 'fastapi', 'httpx')

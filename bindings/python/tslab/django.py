@@ -199,8 +199,8 @@ class SessionStore(SessionBase):    # type: ignore[misc]
         self._base, self._version = found
         return self._loads(self._base)
 
-    def exists(self, session_key: str) -> bool:
-        return session_key in self._store
+    def exists(self, session_key: Optional[str]) -> bool:
+        return session_key is not None and session_key in self._store
 
     def create(self) -> None:
         while True:
