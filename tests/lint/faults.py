@@ -64,7 +64,8 @@ def all_faults(root, tests):
     for line, (name, place, source, *texts) in faults(root, LIST):
         yield f'{LIST}:{line}: {name}', name, has_test(root, place, tests) or place, source, texts
     for line, (name, place, source, *texts) in faults(root, NEAR):
-        yield f'{NEAR}:{line}: {name}', name, has_near_test(root, place) or place, 'near/' + source, texts
+        folder = 'bindings/python/tslab/' if source.endswith('.py') else 'near/'
+        yield f'{NEAR}:{line}: {name}', name, has_near_test(root, place) or place, folder + source, texts
 
 
 def check(root):
@@ -117,6 +118,7 @@ CASES = [
     ('no fault', listed(('a', 'set', 'shm/a.c', 'x', 'x')), [], 'nothing is replaced'),
     ('near', near(('a', 'ATest.test_b', 'a.c', 'x', 'z')), [], None),
     ('near, changed', near(('a', 'ATest.test_b', 'a.c', 'y', 'z')), [], "near/a.c no longer has 'y'"),
+    ('near, Python', {**near(('a', 'ATest.test_b', 'a.py', 'x', 'z')), 'bindings/python/tslab/a.py': 'x = 1\n'}, [], None),
     ('near, no test', near(('a', 'trouble:ATest.test_b', 'a.c', 'x', 'z')), [], 'no test trouble:ATest.test_b'),
     ('twice', listed(('a', 'set', 'shm/a.c', 'x', 'z'), ('a', 'set', 'shm/a.c', 'y', 'z')), [], 'named twice'),
 ]

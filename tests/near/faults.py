@@ -3,14 +3,16 @@
 
         faults.py BUILD [words of a fault's name]
 
-Each fault is a replacement in a copy of one source of near/, of which a tslab-near is made besides. When a replacement no
-longer applies, the code has changed: write it anew. Faults of libclient/near.c are in tests/model/faults.py.
+Each fault is a replacement in a copy of one source of near/, of which a tslab-near is made besides, or of one of the Python
+package. When a replacement no longer applies, the code has changed: write it anew. Faults of libclient/near.c are in
+tests/model/faults.py.
 """
 
 import json
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,6 +82,24 @@ FAULTS = [
      '''        if (link->ret_freed)
                 *link->ret_freed = true;
 ''', ''),
+    ('a near cache that a program made keeps its limits', 'trouble:CoverTest.test_limits_of_a_near_cache_that_a_program_made',
+     'main.c', 'r = tslab_map_set_options(map, map_options, set);', 'r = 0;'),
+    ('any certificate of a server will do', 'tls:TlsTest.test_certificates', 'stream.c',
+     'SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);', 'SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);'),
+    ('a certificate of another server will do', 'tls:TlsTest.test_certificates', 'stream.c',
+     'return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);', 'return 1;'),
+    ('clients that read from replicas are taken', 'near:ClusterTest.test_clients_that_read_from_replicas', '_engine.py',
+     'if _sends_readonly(engine) or ', 'if '),
+    ('a client asks a replica', 'SentinelTest.test_a_replica_is_refused', '_engine.py',
+     "return _field(texts[0], b'run_id'), role == b'slave'", "return _field(texts[0], b'run_id'), False"),
+    ('each call waits for a server that gives no answer', 'trouble:SilentTest.test_one_question_a_second', '_engine.py',
+     'if begin < self._again:', 'if False:'),
+    ('the client of a URL asks again', 'trouble:SilentTest.test_a_url', '_engine.py',
+     'retry.Retry(backoff.NoBackoff(), 0)', 'retry.Retry(backoff.NoBackoff(), 3)'),
+    ('a program does not drop its own change', 'near:NearTest.test_a_program_reads_its_own_change', 'near.py',
+     'r = lib.tslab_near_drop(self._opened.near, name, len(name))', 'r = 0'),
+    ('a session that this host ends is read here', 'sessions:AwayStale.test_killed', '_behind.py',
+     'self._drop(self._prefix + session)', 'pass'),
 ]
 
 
@@ -107,9 +127,20 @@ def compile_faulty(build, folder, source, texts):
     return program
 
 
-def fails(build, program, test):
+def copy_faulty(build, folder, source, texts):
+    """A Python package with that change."""
+    shutil.copytree(build / 'bindings/python/tslab', folder / 'tslab')
+    faulty = plant.replace((folder / 'tslab' / source).read_text(), *texts)
+    if faulty is None:
+        return None
+    (folder / 'tslab' / source).write_text(faulty)
+    return folder
+
+
+def fails(build, program, package, test):
     """Whether the checker sees it, not whether anything goes wrong."""
-    environment = os.environ | {'PYTHONPATH': str(build / 'bindings/python'), 'PYTHONDONTWRITEBYTECODE': '1'}
+    environment = os.environ | {'PYTHONPATH': str(package), 'PYTHONDONTWRITEBYTECODE': '1',
+                                'LD_LIBRARY_PATH': str(build / 'libclient')}
     for name in 'TSLAB_TEST_ALONE', 'TSLAB_TEST_FULL':
         environment.pop(name, None)
     file, case = test.split(':') if ':' in test else ('history', test)
@@ -122,10 +153,14 @@ def fails(build, program, test):
 def try_fault(build, fault):
     name, test, source, *texts = fault
     with tempfile.TemporaryDirectory(prefix='tslab-near-faults-') as folder:
-        program = compile_faulty(build, pathlib.Path(folder), source, texts)
-        if not program:
+        program, package = build / 'near/tslab-near', build / 'bindings/python'
+        if source.endswith('.py'):
+            package = copy_faulty(build, pathlib.Path(folder), source, texts)
+        else:
+            program = compile_faulty(build, pathlib.Path(folder), source, texts)
+        if not program or not package:
             return f'CHANGED {name}: the text of {source} is not as it was'
-        is_red = any(fails(build, program, test) for _ in range(TRIES))
+        is_red = any(fails(build, program, package, test) for _ in range(TRIES))
         return f'red     {name}: {test}' if is_red else f'GREEN   {name}: {test}'
 
 
