@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 TSLABD, TSLABCTL, TSLAB_NEAR = map(os.path.abspath, sys.argv[1:4])
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
@@ -673,6 +674,19 @@ class ClusterTest(unittest.TestCase):
         plain = redis.RedisCluster('127.0.0.1', self.servers[0].port, redis_connect_func=lambda connection: connection.pid + 1)
         self.addCleanup(plain.close)
         tslab.NearCache(plain, self.cache.pool, prefix='p:')
+
+    def test_a_client_that_reads_from_replicas_later(self):
+        """Primaries are asked, and nothing where the client looks for servers by itself."""
+        engine = redis.RedisCluster('127.0.0.1', self.servers[0].port)
+        self.addCleanup(engine.close)
+        cache = tslab.NearCache(engine, self.cache.pool, prefix='p:')
+        engine.readonly(target_nodes='all')
+        self.write({'later': b'1'})
+        self.assertEqual(cache.get('later'), b'1')
+        cache.drop('later')
+        with unittest.mock.patch('tslab._engine._client_at', return_value=None):
+            self.assertRaisesRegex(tslab.EngineError, 'replica', cache.get, 'later')
+        self.assertEqual(cache.get('later'), b'1')
 
 
 class TroubleTest(unittest.TestCase):

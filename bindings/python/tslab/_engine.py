@@ -277,7 +277,9 @@ async def change_async(client: Any, change: Callable[[Any], Any]) -> None:
 
 
 def _ask_any(engine: Any, names: Sequence[bytes], read: str) -> Answers:
-    """Lets the client of a cluster find the servers by itself: nobody knows which ones those are."""
+    """Lets the client of a cluster find the servers by itself: nobody knows which ones those are, but that no replica answers."""
+    if _sends_readonly(engine):     # its user has told it so since check()
+        raise _replica()
     return Answers(list(names), list(_pipeline(engine, names, read).execute()), None)
 
 
