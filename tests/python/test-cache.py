@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import collections
 import concurrent.futures
 import contextlib
 import datetime
@@ -167,12 +168,26 @@ class Alone(unittest.TestCase):
             def __repr__(self):
                 return f'{super().__repr__()}.{self.more}'
 
+        class Local(datetime.tzinfo):
+            def __init__(self, hours):
+                self.hours = hours
+
+            def utcoffset(self, _):
+                return datetime.timedelta(hours=self.hours)
+
+            def __repr__(self):
+                return 'Local()'
+
         fine = [Fine(2026, 1, 2), Fine(2026, 1, 2), Fine(2026, 1, 2, 3)]
         fine[1].more = 1
         made = []
         number = self.cache.memoize(lambda value: made.append(value) or len(made), name='number')
         different = [*map(Flag, (0, 1, 2, 3, 8, 16)), Hidden('a'), Hidden('b'), 'a', '***', *fine, datetime.date(2026, 1, 2),
-                     datetime.datetime(2026, 1, 2, 3), True, 1]
+                     datetime.datetime(2026, 1, 2, 3), True, 1, collections.Counter(a=1), {'a': 1},
+                     *(collections.OrderedDict.fromkeys(keys) for keys in ('ab', 'ba')),
+                     *(datetime.datetime(2026, 1, 2, tzinfo=Local(hours)) for hours in (1, 2)),
+                     *(enum.Enum('Size', {'S': 1}, module=module).S for module in ('shoes', 'shirts')),
+                     *(collections.namedtuple('Size', 'n', module=module)(1) for module in ('shoes', 'shirts'))]
         for _ in range(2):
             self.assertEqual([number(value) for value in different], [*range(1, len(different) + 1)])
         self.assertRaisesRegex(TypeError, '`name`', self.cache.memoize, lambda: 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import decimal
 import enum
@@ -26,19 +27,23 @@ _SIZE_MAX = 256         # a key that would be longer ends in a digest
 
 def _text(value: Any) -> str:
     kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == 'builtins' else f'{kind.__module__}.{kind.__qualname__}'
     if isinstance(value, enum.Enum):        # not each flag has a name
-        return f'{kind.__qualname__}.{value.name}' if value.name else f'{kind.__qualname__}({_text(value.value)})'
-    if kind in _PLAIN:
-        return repr(value)
+        return f'{name}.{value.name}' if value.name else f'{name}({_text(value.value)})'
+    if kind in _PLAIN:      # some zones have one text on all hosts, as tzlocal() of dateutil
+        return f'{value!r}{value.utcoffset()}' if getattr(value, 'tzinfo', None) else repr(value)
     base = next((base for base in kind.__mro__ if base in _PLAIN), None)
     if base:        # its own text may hide the value, and the base's text lacks additions of the class
-        return f'{kind.__qualname__}({base.__repr__(value)},{value!r})'
+        return f'{name}({base.__repr__(value)},{value!r})'
     if isinstance(value, (tuple, list)):
-        return f'{type(value).__name__}({",".join(map(_text, value))})'
+        return f'{name}({",".join(map(_text, value))})'
     if isinstance(value, (set, frozenset)):
-        return f'{type(value).__name__}({",".join(sorted(map(_text, value)))})'
+        return f'{name}({",".join(sorted(map(_text, value)))})'
     if isinstance(value, dict):
-        return '{%s}' % ','.join(sorted(f'{_text(k)}:{_text(v)}' for k, v in value.items()))
+        items = [f'{_text(k)}:{_text(v)}' for k, v in value.items()]
+        if not isinstance(value, collections.OrderedDict):      # for which order counts
+            items.sort()
+        return f'{"" if kind is dict else name}{{{",".join(items)}}}'
     raise TypeError(f'an argument of type {type(value).__name__} has no text that names it in all processes: give memoize() '
                     'a `key` that makes one of the arguments')
 
