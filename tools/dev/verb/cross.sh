@@ -29,6 +29,7 @@ lacks=$("qemu-$cross-static" "$build-$cross/lacks" | paste -sd' ')
         die "the kernel does not start programs of $cross: mount binfmt_misc on /proc/sys/fs/binfmt_misc, and write" \
                 "the line of /usr/lib/binfmt.d/qemu-$cross.conf into its file 'register'"
 echo "dev: the emulator lacks: ${lacks:-nothing}"
+((${#names[@]} == 0)) || python3 tools/meson-tests.py known "$build-$cross" "${names[@]}" || exit 2
 ninja -C "$build-$cross"
 
 if ((${#names[@]} == 0)); then
