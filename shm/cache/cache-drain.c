@@ -109,11 +109,24 @@ static void cache_forget_use(ShmCache *cache) {
         cache->capacity = 0;
 }
 
+/* Passes places of other epochs: a thread that works in one epoch after the other comes to have used them all. */
+static void skip_epochs(ShmCacheWalk *walk, const ShmArena *arena, uint64_t epochs) {
+        uint32_t size = shm_cache_group(arena->n_classes), group = walk->next / size;
+        uint32_t epoch = group % arena->n_epochs, end = arena->n_epochs - epoch, n;
+        uint64_t rest = epochs >> epoch;
+
+        if (rest & 1)
+                return;
+        n = rest != 0 ? (uint32_t) __builtin_ctzll(rest) : end;
+        walk->next = (group + (n < end ? n : end)) * size;
+}
+
 bool shm_cache_drain_next(ShmActor *actor, uint32_t record, uint64_t epochs, ShmCacheWalk *walk) {
-        do
+        do {
+                skip_epochs(walk, actor->arena, epochs);
                 if (!shm_cache_walk_next(walk, actor->arena, record))
                         return false;
-        while (!(epochs >> walk->epoch & 1));
+        } while (!(epochs >> walk->epoch & 1));
         shm_cache_flush(actor, record, walk->cache, walk->index, SHM_CACHE_MAX);
         shm_cache_release_held(actor, record, walk->cache);
         walk->cache->last = SHM_CACHE_LAST_NONE;
