@@ -5,6 +5,7 @@
     run.py conformance GO BUILD TSLABD    the cases that all bindings pass
     run.py race GO BUILD TSLABD           the same under the race detector
     run.py frameworks GO BUILD TSLABD     gin, echo and scs; skipped where their modules cannot be downloaded
+    run.py floor GO BUILD TSLABD          the tests of ./suite by the oldest Go that is supported, Debian's 1.19
     run.py kills GO BUILD TSLABD          workers that are killed
     run.py program GO BUILD FILE [ARGUMENT...]   compiles and runs a program, for ../languages
     run.py vet GO BUILD TSLABD            go vet, gofmt, and `go build` of each package
@@ -112,6 +113,16 @@ def run_race(program, build, tslabd):
     with_daemon(build, tslabd, [out, '-test.v', '-test.short'])
 
 
+def run_floor(program, build, tslabd):
+    program = '/usr/lib/go-1.19/bin/go'
+    if not os.path.exists(program):
+        print('skipped: there is no Go 1.19: install Debian\'s golang-1.19-go')
+        sys.exit(SKIPPED)
+    out = f'{build}/tests/go/suite-1.19.test'
+    go(program, build, HERE / 'suite', 'test', '-c', '-o', out, '.')
+    with_daemon(build, tslabd, [out, '-test.v', '-test.short'])
+
+
 def run_kills(program, build, tslabd):
     with_daemon(build, tslabd, [f'{build}/tests/go/suite.test', '-test.v', '-test.run=TestKills', '-test.timeout=0'])
 
@@ -135,5 +146,5 @@ if __name__ == '__main__':
     if not program:
         print('skipped: there is no Go')
         sys.exit(SKIPPED)
-    {'bench': build_bench, 'build': build_all, 'conformance': run_conformance, 'frameworks': run_frameworks,
+    {'bench': build_bench, 'build': build_all, 'conformance': run_conformance, 'floor': run_floor, 'frameworks': run_frameworks,
      'kills': run_kills, 'program': program_of, 'race': run_race, 'suite': run_suite, 'vet': run_vet}[mode](program, *arguments)
