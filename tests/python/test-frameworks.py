@@ -201,6 +201,7 @@ class Starlette(Fixture):
         for before in '', 'a={"x": 1}; ', 'two words; ', 'secure; ', 'path=/; ', 'a@b=1; ', 'a=\xc3\xa9; ', 'a="b;c"; ', 'asession=1; ', '=;;':
             for cookie in f'{before}session={key}', f'{before}session="{key}"; b=[":", 1]':
                 self.assertEqual(client.get('/', headers={'cookie': cookie.encode('latin-1')}).json(), {'a': '1'}, cookie)
+        self.assertEqual(client.get('/', headers={'cookie': f'session={key}; session'}).json(), {'a': '1'})
         self.assertEqual(client.get('/', headers={'cookie': f'Session={key}; sessions={key}'}).json(), {})
 
     def test_delete_that_fails(self):

@@ -149,7 +149,7 @@ def _cookie(scope: Any, name: str) -> str:
     found = ''
     for header, value in scope['headers']:
         for part in value.decode('latin-1').split(';') if header == b'cookie' else ():
-            key, _, text = part.partition('=')
-            if key.strip() == name:
+            key, is_named, text = part.partition('=')       # a cookie without a name has no =
+            if is_named and key.strip() == name:
                 found = text.strip().strip('"')
     return found
