@@ -13,10 +13,10 @@
 
 #if PHP_VERSION_ID >= 80200
 #define IS_SET(flag) zend_atomic_bool_load_ex(&EG(flag))
-#define CLEAR(flag) zend_atomic_bool_store_ex(&EG(flag), false)
+#define SET(flag, value) zend_atomic_bool_store_ex(&EG(flag), value)
 #else
 #define IS_SET(flag) EG(flag)
-#define CLEAR(flag) (EG(flag) = false)
+#define SET(flag, value) (EG(flag) = (value))
 #endif
 
 /*
@@ -26,11 +26,13 @@
 static int meet_interrupt(enum TslabSignals signals) {
         if (!IS_SET(vm_interrupt))
                 return 0;
-        if (IS_SET(timed_out))
-                return -EINTR;
         if (signals == TSLAB_SIGNALS_LATER)
-                return 0;
-        CLEAR(vm_interrupt);
+                return IS_SET(timed_out) ? -EINTR : 0;
+        SET(vm_interrupt, false); /* first, as the time may end right now */
+        if (IS_SET(timed_out)) {
+                SET(vm_interrupt, true);
+                return -EINTR;
+        }
         if (zend_interrupt_function)
                 zend_interrupt_function(EG(current_execute_data));
         return EG(exception) ? -EINTR : 0;
