@@ -1796,6 +1796,10 @@ FAULTS = [
      '''        if (c->frozen)
                 return look_again(actor, trie, c);
 ''', ''),
+    ('freeze: a record begins with what the memory held', 'unit-maintain', 'shm/maintain/freeze.c',
+     'freeze->epochs[record] = 0;', ';'),
+    ('freeze: a record that is left out has what the memory held', 'unit-maintain', 'shm/maintain/freeze.c',
+     'freeze->epochs[i] = 0;', ';'),
     ('maintainer: maps are not swept after a revocation', 'unit-maintain', 'shm/maintain/maintain.c',
      '                shm_map_sweeps_ask(&m->sweeps);', '                (void) m;'),
     ('maintainer: a revocation begins the sweep anew', 'unit-maintain', 'shm/map/entry/map-sweep.h',

@@ -27,7 +27,7 @@ static int setup(void **state) {
                 return -1;
         t = *state;
         assert_int_equal(shm_client_add(&t->arena, &(ShmClientInfo){ .pid = 1, .start_time = 1 }), 0);
-        memset(&m, 0, sizeof(m));
+        memset(&m, 0xa5, sizeof(m)); /* as an earlier maintainer may have left it */
         shm_maintain_init(&m, &t->control);
         now = BEGIN;
         t->actor.mode = SHM_CACHE_ON;
@@ -54,13 +54,17 @@ static void run(void) {
 }
 
 /* A slot of 64 bytes in the actor's cache. */
-static ShmCache *fill(TestArena *t, uint32_t epoch) {
+static ShmCache *fill_of(TestArena *t, ShmActor *actor, uint32_t epoch) {
         uint64_t handle;
 
-        assert_int_equal(shm_object_alloc(&t->actor, 64, epoch, NULL, &handle, NULL), 0);
-        assert_int_equal(shm_object_free(&t->actor, handle), 0);
-        assert_true(shm_arena_cache(&t->arena, t->actor.id, epoch, 0)->count > 0);
-        return shm_arena_cache(&t->arena, t->actor.id, epoch, 0);
+        assert_int_equal(shm_object_alloc(actor, 64, epoch, NULL, &handle, NULL), 0);
+        assert_int_equal(shm_object_free(actor, handle), 0);
+        assert_true(shm_arena_cache(&t->arena, actor->id, epoch, 0)->count > 0);
+        return shm_arena_cache(&t->arena, actor->id, epoch, 0);
+}
+
+static ShmCache *fill(TestArena *t, uint32_t epoch) {
+        return fill_of(t, &t->actor, epoch);
 }
 
 static bool is_frozen(const TestArena *t) {
@@ -198,6 +202,28 @@ static void test_close(void **state) {
         assert_int_equal(info(t, 1).state, SHM_EPOCH_DRAINED);
         assert_int_equal(now, BEGIN);
         assert_int_equal(m.membarrier_error, 0);
+        expect_clean(t);
+}
+
+/* Only the thread that is idle is frozen, and nobody is waited for on account of the other. */
+static void test_empty_idle(void **state) {
+        static ShmIdle idle;
+        TestArena *t = *state;
+        ShmCache *cache = fill(t, 0), *busy;
+        ShmActor other;
+
+        assert_int_equal(shm_actor_init(&other, &t->arena, 0, 2), 0);
+        other.mode = SHM_CACHE_ON;
+        (void) fill_of(t, &other, 0);
+        idle = (ShmIdle){};
+        m.idle = &idle;
+        assert_false(shm_maintain_empty_idle(&m, now));
+        busy = fill_of(t, &other, 0);
+        assert_true(shm_maintain_empty_idle(&m, now += SHM_IDLE_USEC));
+        run();
+        assert_int_equal(m.freeze.n_left, 0);
+        assert_int_equal(cache->count, 0);
+        assert_true(busy->count > 0);
         expect_clean(t);
 }
 
@@ -578,7 +604,7 @@ static void test_take_over(void **state) {
         shm_actor_intend(&t->control, shm_intent_other(SHM_INTENT_FLUSH, t->actor.id, cache->count));
         t->arena.header->caches_wanted.value = 3;
 
-        memset(&m, 0, sizeof(m));
+        memset(&m, 0xa5, sizeof(m)); /* as an earlier maintainer may have left it */
         shm_maintain_init(&m, &t->control);
         assert_int_equal(shm_maintain_take_over(&m, now, &counts), 2);
         assert_true(counts.slots > 0);
@@ -616,6 +642,7 @@ int main(void) {
                 TEST(idle),
                 TEST(close),
                 TEST(empty_caches),
+                TEST(empty_idle),
                 TEST(caches_wanted),
                 TEST(caches_given_last),
                 TEST(close_pending),
