@@ -46,7 +46,7 @@ func TestAbsentAllocatesNothing(t *testing.T) {
 		} else {
 			_, _ = m.Get(absent)
 		}
-	}); n > 1300 { // the pool of rooms may be emptied meanwhile
+	}); n > 1300 && !isRace { // the pool of rooms may be emptied meanwhile; under the race detector it loses every fourth
 		t.Fatal(n)
 	}
 }

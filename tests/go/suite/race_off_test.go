@@ -1,0 +1,5 @@
+//go:build !race
+
+package tslabtest
+
+const isRace = false
