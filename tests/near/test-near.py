@@ -553,6 +553,24 @@ class AsyncTest(NearFixture):
 
         self.run_with(act, make=lambda _: redis.asyncio.Redis(port=proxy.port, db=0, client_name='a'))
 
+    @unittest.skipIf(redis.__version__.startswith('4.3'), 'which waits by itself until a server takes all of a value')
+    def test_cancelled_while_a_server_takes_nothing(self):
+        """The task ends at once, and does not wait for the server to take the rest of a large value."""
+        async def act(cache):
+            await cache.get('0')            # it is connected
+            self.redis.process.send_signal(signal.SIGSTOP)
+            try:
+                task = asyncio.ensure_future(cache.set('0', b'x' * (20 << 20)))
+                await asyncio.sleep(0.2)
+                task.cancel()
+                done, _ = await asyncio.wait([task], timeout=SECONDS)
+            finally:
+                self.redis.process.send_signal(signal.SIGCONT)
+            self.assertTrue(done)
+            await asyncio.gather(task, return_exceptions=True)
+
+        self.run_with(act, make=redis.asyncio.Redis.from_url)
+
     def test_clients_of_another_kind(self):
         self.assertRaisesRegex(TypeError, 'AsyncNearCache', tslab.NearCache, redis.asyncio.Redis(), self.cache.pool, prefix='p:')
         self.assertRaisesRegex(TypeError, 'NearCache', tslab.AsyncNearCache, redis.Redis(), self.cache.pool, prefix='p:')

@@ -230,13 +230,21 @@ async def _run_async(pipeline: Any, connection: Any) -> List[Any]:
     try:
         return list(await pipeline.execute(raise_on_error=False))
     except BaseException as e:
-        await connection.disconnect()
+        await _end(connection)
         if isinstance(e.__context__, asyncio.CancelledError):       # redis-py 4.3.6 fails as it is cancelled
             raise e.__context__ from None
         raise
     finally:
         del pipeline.reset
         await pipeline.reset()
+
+
+async def _end(connection: Any) -> None:
+    """Disconnects, and does not wait for a server that takes nothing until all is sent."""
+    writer = getattr(connection, '_writer', None)
+    if writer is not None:
+        writer.transport.abort()
+    await connection.disconnect()
 
 
 async def _stay() -> None:
@@ -249,7 +257,7 @@ async def _connected(client: Any, pipeline: Any) -> Tuple[Any, Optional[bytes]]:
     try:
         return connection, await _server_of_async(connection)
     except BaseException as e:
-        await connection.disconnect()
+        await _end(connection)
         if not _was_closed(e):
             await pipeline.reset()
             raise
