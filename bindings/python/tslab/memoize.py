@@ -32,7 +32,7 @@ def _text(value: Any) -> str:
         return f'{name}.{value.name}' if value.name else f'{name}({_text(value.value)})'
     if kind in _PLAIN:      # some zones have one text on all hosts, as tzlocal() of dateutil
         return f'{value!r}{value.utcoffset()}' if getattr(value, 'tzinfo', None) else repr(value)
-    base = next((base for base in kind.__mro__ if base in _PLAIN), None)
+    base: Any = next((base for base in kind.__mro__ if base in _PLAIN), None)
     if base:        # its own text may hide the value, and the base's text lacks additions of the class
         return f'{name}({base.__repr__(value)},{value!r})'
     if isinstance(value, (tuple, list)):
