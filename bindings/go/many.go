@@ -36,7 +36,7 @@ func (b *Batch) fit(n int) {
 		b.small = 0
 	}
 	if len(b.rooms) < size || b.small == smallMax {
-		b.rooms, b.values, b.small = make([]byte, size), make([][]byte, n), 0
+		b.rooms, b.values, b.bytes, b.small = make([]byte, size), make([][]byte, n), nil, 0
 	}
 }
 
@@ -49,14 +49,30 @@ func (b *Batch) Get(m *Map, keys [][]byte) ([][]byte, error) {
 		return nil, ErrClosed
 	}
 	b.fit(len(keys))
-	values := b.values[:len(keys)]
+	b.bytes = b.bytes[:0] // keys may be parts of the last values, which the next ones overwrite
+	for _, key := range keys {
+		b.bytes = append(b.bytes, key...)
+	}
+	rest, values := b.bytes, b.values[:len(keys)]
 	for i := 0; i < len(keys); i += batchMax {
 		end := min(i+batchMax, len(keys))
-		if err := b.get(m, keys[i:end], b.rooms[i*batchRoom:], values[i:end]); err != nil {
+		size := b.measure(keys[i:end])
+		if err := b.get(m, rest[:size], b.rooms[i*batchRoom:], values[i:end]); err != nil {
 			return nil, err
 		}
+		rest = rest[size:]
 	}
 	return values, nil
+}
+
+// measure notes the sizes of keys, and returns their sum.
+func (b *Batch) measure(keys [][]byte) int {
+	sum := 0
+	for i, key := range keys {
+		b.sizes[i] = C.uint32_t(len(key))
+		sum += len(key)
+	}
+	return sum
 }
 
 func min(a, b int) int {
@@ -66,21 +82,19 @@ func min(a, b int) int {
 	return b
 }
 
-func (b *Batch) get(m *Map, keys [][]byte, rooms []byte, values [][]byte) error {
-	b.bytes = b.bytes[:0]
-	for i, key := range keys {
-		b.bytes = append(b.bytes, key...)
-		b.sizes[i] = C.uint32_t(len(key))
-	}
-	all, _ := bytesOf(b.bytes)
+// get gets the values of keys, one behind the other, whose sizes are noted.
+func (b *Batch) get(m *Map, keys, rooms []byte, values [][]byte) error {
+	all, _ := bytesOf(keys)
 	room, _ := bytesOf(rooms)
 	sizes, results := &b.sizes[0], &b.results[0]
-	r := int64(C.shim_get_many(m.number(), all, sizes, C.size_t(len(keys)), room, batchRoom, results))
+	r := int64(C.shim_get_many(m.number(), all, sizes, C.size_t(len(values)), room, batchRoom, results))
 	runtime.KeepAlive(m)
 	if r < 0 {
 		return m.fail(r)
 	}
-	for i := range keys {
+	for i := range values {
+		key := keys[:b.sizes[i]]
+		keys = keys[len(key):]
 		switch n := int64(b.results[i]); {
 		case n >= 0:
 			at := i * batchRoom
@@ -88,7 +102,7 @@ func (b *Batch) get(m *Map, keys [][]byte, rooms []byte, values [][]byte) error 
 		case n == -int64(syscall.ENOENT):
 			values[i] = nil
 		case n == -int64(syscall.EMSGSIZE):
-			value, err := m.Get(keys[i])
+			value, err := m.Get(key)
 			if err != nil && err != ErrNotFound {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -133,6 +134,27 @@ func TestBatchAfterLargeCall(t *testing.T) {
 	}
 	same(t, string(must(batch.Get(m, keys))[5]), "five")
 	runtime.KeepAlive(&batch)
+}
+
+// Values that are keys, from the last call of the same batch: some of what they name is larger than a room.
+func TestBatchOfItsOwnValues(t *testing.T) {
+	const n = 150
+	m := newMap(t, tslab.MapOptions{})
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = []byte(fmt.Sprint("key ", i))
+		name := fmt.Sprint("name ", n-1-i)
+		check(t, m.Put(keys[i], []byte(name)))
+		check(t, m.Put([]byte(name), bytes.Repeat([]byte(name), 1+i%3*200)))
+	}
+	var batch tslab.Batch
+	names := must(batch.Get(m, keys))
+	for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
+		names[i], names[j] = names[j], names[i]
+	}
+	for i, value := range must(batch.Get(m, names)) {
+		same(t, string(value), strings.Repeat(fmt.Sprint("name ", i), 1+(n-1-i)%3*200))
+	}
 }
 
 func TestBatch(t *testing.T) {
