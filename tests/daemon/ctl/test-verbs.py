@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -210,8 +211,8 @@ class Reach(Case):
                     break
                 daemon.kill()
                 daemon.wait()
-                os.unlink(f'{self.folder}/web.run')
-                os.unlink(f'{self.folder}/web.sock')
+                for name in 'web.run', 'web.sock':          # caught too early, it has no socket
+                    pathlib.Path(self.folder, name).unlink(missing_ok=True)
             with subprocess.Popen([TSLABCTL, '--pool=web', 'status', '--check'], env=environment(self.folder),
                                   stderr=subprocess.PIPE, text=True) as ctl:
                 self.assertRegex(ctl.stderr.readline(), 'web.sock is starting: waiting for it')
