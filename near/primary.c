@@ -211,6 +211,7 @@ static const char *check_cluster(Primary *primary, const redisReply *reply) {
         case ASKED_NODES:
                 if (!is_text)
                         return "CLUSTER NODES has an unknown form";
+                /* The cover does not name that server, so its answers become no copies either: a second line. */
                 if (topology_moves_out(primary->topology, reply->str))
                         return "a slot is on its way to a server that has none yet, and is not heard";
                 return NULL;

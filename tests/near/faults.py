@@ -49,8 +49,6 @@ FAULTS = [
     ('the role of a server that stands alone is not looked at',
      'ReplicaTest.test_the_primary_becomes_a_replica_that_hears_nothing', 'primary.c',
      'return topology_is_primary(reply) ? NULL : "this server is a replica now";', 'return NULL;'),
-    ('slots that move to a server without any are not noticed', 'ClusterChangeTest.test_slots_move_to_a_server_that_has_none',
-     'primary.c', 'if (topology_moves_out(primary->topology, reply->str))', 'if (0)'),
     ('answers of any server become copies', 'AddressTest.test_old_connections', 'tracker.c',
      '.n_servers = tracker->n,', '.n_servers = 0,'),
     ('nobody looks whether the address leads elsewhere', 'AddressTest.test_the_address_moves', 'primary.c',

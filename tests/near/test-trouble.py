@@ -471,8 +471,11 @@ class AdviceTest(TroubleFixture):
 
 class SettingsTest(TroubleFixture):
     def run_near(self, *arguments, **variables):
-        done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False,
-                              env={**os.environ, **variables})
+        try:
+            done = subprocess.run([TSLAB_NEAR, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False,
+                                  env={**os.environ, **variables})
+        except subprocess.TimeoutExpired:
+            self.fail(f'{arguments}: it serves')
         return done.returncode, done.stderr
 
     def test_servers(self):
