@@ -35,6 +35,7 @@
 #define SLICE_USEC 1000
 #define URGENT_SLICE_USEC 250 /* a call that would fail has so long */
 #define SLICES_MAX 64 /* for one call: others may take the memory of entries that it deletes */
+#define VAIN_MAX 2 /* looks: entries may end between one look and the call's next attempt, which fails */
 
 /* With `sweeps`, it sweeps maps instead, if that is due. -EBUSY: somebody else does control work; the attach errors. */
 static int run_slice(struct tslab *pool, bool sweeps, uint64_t now_ms, uint64_t until_usec) {
@@ -67,46 +68,54 @@ void expiry_run(struct tslab *pool) {
 }
 
 /*
- * Deletes without control work. False: it could not enter, or the call has looked at all slabs since it deleted an
- * entry. If it looked at each once, others would take what it gave back while its thread waits for a processor, and it
- * would fail though these entries are over by now, too.
+ * Deletes without control work. The look is in vain if it has seen all slabs since it deleted an entry. If it looked at
+ * each once, others would take what it gave back while its thread waits for a processor, and it would fail though these
+ * entries are over by now, too.
  */
-static bool delete_expired(struct tslab *pool, uint64_t now_ms, uint64_t *n_slabs) {
+static void delete_expired(struct tslab *pool, uint64_t now_ms, HostRetry *retry) {
         uint64_t until_usec = proto_deadline(URGENT_SLICE_USEC),
                  n_ever = shm_arena_n_slabs_ever(&pool->arena);
         bool deleted = false;
         ThreadState *thread;
 
-        if (pool_enter(pool, &thread) < 0)
-                return false;
-        while (*n_slabs < n_ever && proto_now_usec() < until_usec)
-                *n_slabs += shm_expiry_help(&thread->actor, now_ms, EXPIRY_SLABS, &deleted);
+        if (pool_enter(pool, &thread) < 0) {
+                retry->n_vain++;
+                return;
+        }
+        while (retry->n_slabs < n_ever && proto_now_usec() < until_usec)
+                retry->n_slabs += shm_expiry_help(&thread->actor, now_ms, EXPIRY_SLABS, &deleted);
         pool_leave(pool, thread);
         if (deleted)
-                *n_slabs = 0;
-        return *n_slabs < n_ever;
+                retry->n_vain = 0;
+        else if (retry->n_slabs >= n_ever)
+                retry->n_vain++;
+        if (deleted || retry->n_slabs >= n_ever)
+                retry->n_slabs = 0;
 }
 
 /*
- * True: another attempt is worth it. Where somebody else does control work, it sleeps for as long as a slice, and then
- * helps: the other one may stand still.
+ * Where somebody else does control work, it sleeps for as long as a slice, and then helps: the other one may stand
+ * still.
  */
-static bool run_slice_at_once(struct tslab *pool, HostRetry *retry) {
+static void run_slice_at_once(struct tslab *pool, HostRetry *retry) {
         const struct timespec slice = { .tv_nsec = URGENT_SLICE_USEC * 1000 };
         bool busy = shm_owner_state(shm_owner_load(&pool->arena)) == SHM_OWNER_HELD;
         uint64_t now_ms = 0;
         int r;
 
         /* An owner in the middle of a pass has put the earliest end aside. */
-        if ((!shm_expiry_due(&pool->arena, true, &now_ms) && !busy) || now_ms == 0 || pool_begin(pool) < 0)
-                return false;
+        if ((!shm_expiry_due(&pool->arena, true, &now_ms) && !busy) || now_ms == 0 || pool_begin(pool) < 0) {
+                retry->n_vain++;
+                return;
+        }
         r = run_slice(pool, false, now_ms, proto_deadline(URGENT_SLICE_USEC));
         pool_end(pool);
         if (r == -EBUSY && retry->n_slices > 0)
-                return delete_expired(pool, now_ms, &retry->n_slabs);
-        if (r == -EBUSY)
+                delete_expired(pool, now_ms, retry);
+        else if (r == -EBUSY)
                 nanosleep(&slice, NULL);
-        return r == 0 || r == -EBUSY;
+        else
+                retry->n_vain = r == 0 ? 0 : retry->n_vain + 1;
 }
 
 /* Whether any entry has, or had, an end. */
@@ -117,12 +126,13 @@ static bool has_expired(const struct tslab *pool) {
 }
 
 bool expiry_delete(struct tslab *pool, HostRetry *retry) {
-        if (retry->n_slices >= SLICES_MAX || !has_expired(pool))
+        if (retry->n_slices >= SLICES_MAX || retry->n_vain >= VAIN_MAX || !has_expired(pool))
                 return false;
+        run_slice_at_once(pool, retry);
+        retry->n_slices++;
         /*
-         * True is also right if nothing is left to delete: the call that failed may have deleted all that expired, at
-         * its end.
+         * True is also right after one look in vain: the call that failed may have deleted all that expired, at its
+         * end.
          */
-        retry->n_slices = run_slice_at_once(pool, retry) ? retry->n_slices + 1 : SLICES_MAX;
-        return true;
+        return retry->n_vain < VAIN_MAX;
 }

@@ -17,6 +17,7 @@
 typedef struct HostRetry {
         unsigned n_slices; /* in which expired entries were deleted */
         uint64_t n_slabs; /* that were looked at beside others' control work, since entries were deleted */
+        unsigned n_vain; /* looks in a row that found nothing to delete */
         bool asked; /* for the caches of threads */
 } HostRetry;
 

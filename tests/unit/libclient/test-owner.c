@@ -330,6 +330,34 @@ static void test_others_are_faster(void **state) {
         tslab_close(pool);
 }
 
+/* Entries end after a look that found none, and before the call's last attempt, which others make fail. */
+static void test_over_after_a_look(void **state) {
+        struct tslab *pool = create();
+        struct tslab_map *map;
+        Child child;
+        pid_t pid = 0;
+
+        (void) state;
+        assert_int_equal(tslab_map_open(&map, pool, "map", NULL), 0);
+        for (unsigned beside = 0; beside < 2; beside++) {
+                HostRetry retry = { .n_slices = 1 }; /* it has slept for a slice */
+
+                if (beside)
+                        pid = begin_owner(&child, pool, STOPS, true, false);
+                assert_int_equal(put(map, 1), 0);
+                assert_true(expiry_delete(pool, &retry));
+                usleep(EXPIRED_USEC);
+                for (unsigned i = 0; n_entries(map) > 0; i++) {
+                        assert_true(i < 3);
+                        assert_true(expiry_delete(pool, &retry));
+                }
+        }
+        end_owner(&child, pid);
+        assert_int_equal(tslab_reap(pool), 1);
+        tslab_map_close(map);
+        tslab_close(pool);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_exit_in_control),
@@ -341,6 +369,7 @@ int main(void) {
                 cmocka_unit_test(test_stopped_owner),
                 cmocka_unit_test(test_puts_beside_stopped_owner),
                 cmocka_unit_test(test_others_are_faster),
+                cmocka_unit_test(test_over_after_a_look),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
