@@ -171,9 +171,7 @@ static int take_control(struct tslab *pool, bool wait, bool *ret_left) {
         }
 }
 
-/*
- * Goes on after an owner that did not end its work: ends its unfinished step, repairs, revokes, walks.
- */
+/* Goes on after an owner that did not end its work: ends its unfinished step, repairs, revokes, walks. */
 static void take_up(struct tslab *pool, ShmActor *control, bool wait) {
         ShmMaintain *m = maintain_begin(control);
         ShmRepairCounts counts;

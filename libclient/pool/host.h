@@ -15,7 +15,7 @@
 
 /* The attempts to find memory for one change of a map. Begin with zeros. */
 typedef struct HostRetry {
-        unsigned n_slices; /* in which expired entries were deleted */
+        unsigned n_slices; /* attempts to delete expired entries */
         uint64_t n_slabs; /* that were looked at beside others' control work, since entries were deleted */
         unsigned n_vain; /* looks in a row that found nothing to delete */
         bool asked; /* for the caches of threads */

@@ -62,7 +62,7 @@ typedef struct ShmRepair {
         uint64_t waits[SHM_RECORDS_MAX / 64]; /* a bit for each record that is rolled back but for that */
 } ShmRepair;
 
-/* Call this after the maintainer has made objects of an epoch stale, whatever the state. */
+/* Call this after the maintainer has made objects of an epoch stale, in any state. */
 void shm_repair_fence_again(ShmRepair *repair);
 
 /* `reach` is the maintainer's one; no other check uses it while the state is CHECK. True: the pass is over. */

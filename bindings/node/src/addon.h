@@ -32,7 +32,7 @@ typedef struct Info {
         uint32_t key_size;
         int32_t size; /* the value's, for calls that return none; or a reason why there is no value */
         uint32_t slab_at; /* where lib/ wants the next value in the slab */
-        uint32_t slab_owner; /* the copy of lib/ whose slab it is */
+        uint32_t slab_owner; /* the slab belongs to this copy of lib/ */
 } Info;
 
 enum { INFO_BYTES = 0, INFO_TEXT = 1, INFO_JSON = 2 };
