@@ -30,6 +30,7 @@
  */
 #include "tests/model/explore.h"
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,6 +67,7 @@ typedef struct Actor {
         ActorState state;
         bool news; /* another one has changed the memory since the actor last called model_wait() */
         bool waits; /* for that */
+        bool chooses; /* which newer store it sees when it goes on: see weak.h */
         unsigned n_steps;
 } Actor;
 
@@ -102,7 +104,8 @@ static unsigned n_looks;
 
 /* In a case in which nobody waits, news make no difference. */
 static uint64_t hash_state(const Actor *a) {
-        return a->state + (some_wait && a->state == ACTOR_LIVE ? 4U * a->news + 8U * a->waits : 0);
+        return a->state +
+               (some_wait && a->state == ACTOR_LIVE ? 4U * a->news + 8U * a->waits + 16U * a->chooses : 0);
 }
 
 static uint64_t hash_now(void) {
@@ -208,10 +211,11 @@ void model_fence_rel(void) {
 void model_wait(void) {
         if (!running)
                 return;
-        running->waits = !running->news && !(model->weak && weak_has_news((unsigned) (running - now.actors)));
+        running->chooses = !running->news && model->weak && weak_n_old((unsigned) (running - now.actors)) > 0;
+        running->waits = !running->news && !running->chooses;
         running->news = false;
         some_wait = true;
-        model_step(NULL, MODEL_LOAD, 0);
+        model_step(NULL, MODEL_WAIT, 0);
 }
 
 /* An actor has changed the memory. */
@@ -272,6 +276,11 @@ static bool is_barrier(const Actor *a) {
         return a->kind == MODEL_BARRIER || a->kind == MODEL_BARRIER_ALL || a->kind == MODEL_TIME;
 }
 
+/* It changes nothing for others. */
+static bool loads(const Actor *a) {
+        return a->kind == MODEL_LOAD || a->kind == MODEL_WAIT;
+}
+
 /* The actor i is at a barrier, or time passes for it. Its own processor is never left out. */
 static void barrier_reaches(unsigned i, ModelKind kind, unsigned k) {
         if (kind == MODEL_TIME)
@@ -292,7 +301,7 @@ static void go_out_before(unsigned i) {
                         barrier_reaches(i, a->kind, k);
         else if (may_wait(a) && delays.n[i] == model->late)
                 go_out(i);
-        else if (a->kind != MODEL_LOAD && !may_wait(a))
+        else if (!loads(a) && !may_wait(a))
                 all_go_out(i);
 }
 
@@ -336,10 +345,12 @@ static bool weak_commutes(const Actor *a) {
 }
 
 /* A step without an address. */
-static void make_fence(const Actor *a) {
+static void make_fence(const Actor *a, unsigned choice) {
         unsigned i = (unsigned) (a - now.actors);
 
-        if (is_barrier(a))
+        if (a->kind == MODEL_WAIT)
+                weak_end_wait(i, a->chooses ? choice : UINT_MAX);
+        else if (is_barrier(a))
                 weak_barrier(i, n_actors);
         else if (a->kind == MODEL_LOCKED)
                 weak_fence(i, MODEL_SC);
@@ -365,7 +376,7 @@ static bool commutes(const Actor *a) {
                 return weak_commutes(a);
         if (may_wait(a))
                 return n_late < model->late && !barriers_matter();
-        return (n_late == 0 || a->kind == MODEL_LOAD) && memory_commutes(a->address);
+        return (n_late == 0 || loads(a)) && memory_commutes(a->address);
 }
 
 /* A look at the whole memory takes long. An actor makes the same plain stores early in a search. */
@@ -397,7 +408,8 @@ static bool step(unsigned i, unsigned choice) {
         if (model->weak) {
                 s->stale = weak_is_stale(i, &access, choice);
                 if (!address)
-                        make_fence(a);
+                        make_fence(a, choice);
+                a->chooses = false;
                 if (!weak_show(i, &access, choice))
                         return false;
         }
@@ -513,14 +525,37 @@ static double explore_way(unsigned i, unsigned choice) {
         return n;
 }
 
+/* Explores the states after an actor waits, though it might see a newer store. */
+static double explore_wait(unsigned i) {
+        size_t mark = memory_mark();
+        double n;
+
+        save_now();
+        now.actors[i].chooses = false;
+        now.actors[i].waits = true;
+        n = explore();
+        memory_undo(mark);
+        return n;
+}
+
 static double explore_step(unsigned i) {
         WeakAccess access = weak_access(&now.actors[i]);
-        unsigned n_choices = model->weak ? weak_n_choices(i, &access) : 1;
-        double n = 0;
+        bool chooses = now.actors[i].chooses;
+        unsigned n_choices = chooses ? weak_n_old(i) : model->weak ? weak_n_choices(i, &access) : 1;
+        double n = chooses ? explore_wait(i) : 0;
 
         for (unsigned choice = 0; choice < n_choices; choice++)
                 n += explore_way(i, choice);
         return n;
+}
+
+/* Whether an actor that waits might see a newer store. */
+static bool may_see_more(void) {
+        for (unsigned i = 0; i < n_actors; i++)
+                if (now.actors[i].waits && now.actors[i].state == ACTOR_LIVE && model->weak &&
+                    weak_n_old(i) > 0)
+                        return true;
+        return false;
 }
 
 /* One choice alone, where nothing else need be tried first. Preemptions last: what they lead to may be known then. */
@@ -544,7 +579,7 @@ static double explore_choices(void) {
                 if (delays.n[i] > 0)
                         n += explore_out(i);
         }
-        if (!any)
+        if (!any && !may_see_more())
                 model_fail("all that live wait for ever");
         return n;
 }
@@ -713,7 +748,7 @@ static void start(void) {
         now = (Now){};
         delays = (Delays){};
         if (model->weak)
-                weak_reset();
+                weak_reset(some_wait);
         depth = n_looks = 0;
         for (unsigned i = 0; i < n_actors; i++) {
                 void **top = (void **) (stacks[i] + STACK_SIZE);

@@ -1952,6 +1952,10 @@ FAULTS = [
      'shm_cas_acqrel(', 'shm_cas_acq('),
     ('order: the word of a client without what was before it', 'client/enter-give-away-weak', 'shm/arena/client.c',
      'word = shm_load_acq(&c->word); /* ORDER: acq, pairs with shm_client_remove(); before', 'word = shm_load_rlx(&c->word); /*'),
+    ('order: a pool is closed while a call has looked, and is not seen', 'meson:model-close/call-weak', 'libclient/pool-close.c',
+     '        close_barrier();\n        while (calls_any(pool))', '        while (calls_any(pool))'),
+    ('order: a pool is closed before an operation that is over is seen', 'meson:model-close/free-weak', 'libclient/pool-close.c',
+     '        close_barrier();\n        wait_operations', '        wait_operations'),
 ]
 
 GCC = [*(['ccache'] if shutil.which('ccache') else []), 'gcc']

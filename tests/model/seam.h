@@ -17,6 +17,7 @@ typedef enum ModelKind {
         MODEL_BARRIER, /* a membarrier: the buffers of processors are emptied, but for those that it leaves out */
         MODEL_BARRIER_ALL, /* one that leaves out none */
         MODEL_TIME, /* stores that waited when the last membarrier left their processor out are out by now */
+        MODEL_WAIT, /* a loop that waits goes round */
 } ModelKind;
 
 /* As gcc numbers them. */

@@ -321,6 +321,36 @@ static void test_wait(void **state) {
         }
 }
 
+static void post_waited_in_vain(unsigned dead) {
+        if (dead == 0 && mine.seen[0] != 3)
+                model_fail("it does not know what was stored before");
+}
+
+static void pass_rlx_1(void) {
+        shm_store_rlx(X, 1);
+        shm_store_rlx(Y, 3);
+        shm_store_rlx(X, 2);
+}
+
+/* Under a weak memory, too; a loop that reads stale stores ends, and not because of them. */
+static void test_wait_weak(void **state) {
+        (void) state;
+        for (ModelMode mode = 0; mode <= MODEL_STATES; mode++) {
+                ModelCase c = {
+                        .pre = pre, .actors = { wait_0, pass_1 }, .post = post_waited_in_vain, .weak = true
+                };
+
+                assert_int_equal(model_run(&c, mode).n_ends, 1);
+                c.actors[1] = pass_rlx_1;
+                c.planted = "does not know";
+                assert_true(model_run(&c, mode).violated);
+                c.actors[1] = pass_by_1;
+                c.post = post_nothing;
+                c.planted = "wait for ever";
+                assert_true(model_run(&c, mode).violated);
+        }
+}
+
 static void test_preemptions(void **state) {
         ModelCase c = { .pre = pre, .actors = { add_torn, add_torn }, .post = post_nothing };
 
@@ -547,6 +577,7 @@ int main(void) {
                 cmocka_unit_test(test_planted),
                 cmocka_unit_test(test_late),
                 cmocka_unit_test(test_wait),
+                cmocka_unit_test(test_wait_weak),
                 cmocka_unit_test(test_preemptions),
                 cmocka_unit_test(test_counts),
                 cmocka_unit_test(test_reductions),

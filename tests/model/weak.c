@@ -40,12 +40,14 @@ typedef struct Location {
 
 typedef struct Known {
         View now, acquired, released;
+        uint64_t read; /* a bit for each location, since the last wait */
 } Known;
 
 static uint8_t *memory, *pieces;
 static size_t memory_size;
 static Location locations[LOCATIONS_MAX];
 static unsigned n_locations;
+static bool some_wait;
 
 /* Saved and put back by the search. */
 static Known known[MODEL_ACTORS_MAX];
@@ -82,7 +84,8 @@ static void add_location(size_t piece, unsigned size) {
         locations[n_locations++] = (Location){ memory + piece * HALF, size };
 }
 
-void weak_reset(void) {
+void weak_reset(bool waits) {
+        some_wait = waits;
         n_locations = 0;
         for (size_t i = 0; i < memory_size / HALF; i += 2) {
                 bool low = is_shared(pieces[i]), high = is_shared(pieces[i + 1]);
@@ -259,6 +262,7 @@ bool weak_show(unsigned actor, const WeakAccess *a, unsigned choice) {
 }
 
 static void read_store(Known *k, unsigned l, unsigned at, bool acquire) {
+        k->read |= some_wait ? UINT64_C(1) << l : 0;
         if (k->now.at[l] < at)
                 k->now.at[l] = (uint8_t) at;
         join(&k->acquired, &stores[l][at].view);
@@ -375,11 +379,26 @@ void weak_trim(unsigned live) {
         }
 }
 
-bool weak_has_news(unsigned actor) {
+static bool is_old(const Known *k, unsigned l) {
+        return (k->read >> l & 1) && k->now.at[l] + 1U < n_stores[l];
+}
+
+unsigned weak_n_old(unsigned actor) {
+        unsigned n = 0;
+
         for (unsigned l = 0; l < n_locations; l++)
-                if (known[actor].now.at[l] + 1U < n_stores[l])
-                        return true;
-        return false;
+                n += is_old(&known[actor], l);
+        return n;
+}
+
+void weak_end_wait(unsigned actor, unsigned choice) {
+        Known *k = &known[actor];
+
+        for (unsigned l = 0; l < n_locations; l++)
+                if (is_old(k, l) && choice-- == 0)
+                        k->now.at[l]++;
+        join(&k->acquired, &k->now);
+        k->read = 0;
 }
 
 /*

@@ -21,6 +21,10 @@
  * was made before. A load that spans locations, as one of 8 bytes over two tags, reads each by itself, but no half of
  * what was stored at once. A store of less than 4 bytes comes last.
  *
+ * A loop that waits might read one stale store over and over; but stores reach all actors at last. So where there are
+ * newer stores of locations that the loop read, each of these is a choice: from then on it reads a newer one there. The
+ * last choice is to wait until another actor changes the memory. If nobody will, it was one of the others.
+ *
  * Locations are words of 4 or 8 bytes that two actors touch and one changes. Which these are is learned as the
  * search goes: see explore.c. All else has one value, as without this.
  */
@@ -36,10 +40,10 @@ typedef struct WeakAccess {
         bool reads, writes;
 } WeakAccess;
 
-/* Before a case; once it has its memory; before each search. */
+/* Before a case; once it has its memory; before each search. `waits`: some actor does. */
 void weak_forget(void);
 void weak_prepare(void *base, size_t size);
-void weak_reset(void);
+void weak_reset(bool waits);
 /* Whether the search must begin anew: an access proved what was assumed wrong. */
 bool weak_touch(unsigned actor, const WeakAccess *a, bool changed);
 /* Whether the access is of a location, so that its place among others' steps matters. */
@@ -60,8 +64,10 @@ void weak_fence(unsigned actor, ModelOrder order);
 void weak_barrier(unsigned actor, unsigned n_actors);
 /* Forgets stores that none of these actors may still read, so that states that differ in them alone are one. */
 void weak_trim(unsigned live);
-/* Whether there are stores that the actor may not have read yet. */
-bool weak_has_news(unsigned actor);
+/* The number of locations that the actor has read since its last wait, and not their newest store. */
+unsigned weak_n_old(unsigned actor);
+/* The actor goes on: of this one of them, counted from 0, it reads a newer store. */
+void weak_end_wait(unsigned actor, unsigned choice);
 
 /* Saves all for memory_undo(). */
 void weak_save(void);

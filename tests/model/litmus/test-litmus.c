@@ -159,6 +159,14 @@ ACTOR(tags_get_rlx, R(0) = shm_load_rlx(&TAGS[1]); R(1) = shm_load_rlx(&TAGS[0])
 POST(tags, R(0) == 1 && (R(1) == 0 || R(2) == 0))
 POST(tags_rlx, R(0) == 1 && R(1) == 0)
 
+/* MP, by a loop that waits for the flag. It may read each stale store once, of that word or another. */
+ACTOR(wait_rlx, while (shm_load_rlx(Y) != 1) model_wait(); R(1) = shm_load_rlx(X))
+ACTOR(wait_acq, while (shm_load_acq(Y) != 1) model_wait(); R(1) = shm_load_rlx(X))
+ACTOR(wait_both, while (shm_load_rlx(Y) != 1) { R(0) = shm_load_rlx(X); model_wait(); } R(1) = shm_load_rlx(X))
+ACTOR(wait_again, R(0) = shm_load_rlx(X); while (shm_load_rlx(Y) != 1) model_wait();
+      while (shm_load_rlx(X) != 1) { R(1) = 0; model_wait(); })
+POST(waited, R(1) == 0)
+
 static const struct Litmus {
         const char *name;
         void (*actors[MODEL_ACTORS_MAX])(void);
@@ -226,6 +234,11 @@ static const struct Litmus {
         { "pair+cas", { pair_set, pair_cas }, pair_torn, false },
         { "tags+acq", { tags_set, tags_get }, tags, false },
         { "tags+rlx", { tags_set, tags_get_rlx }, tags_rlx, true },
+        { "wait+rel+acq", { mp_w_rel, wait_acq }, waited, false },
+        { "wait+rel+rlx", { mp_w_rel, wait_rlx }, waited, true },
+        { "wait+rlx+acq", { mp_w_rlx, wait_acq }, waited, true },
+        { "wait+rel+both", { mp_w_rel, wait_both }, waited, true },
+        { "wait+rel+again", { mp_w_rel, wait_again }, waited, true },
 };
 /* clang-format on */
 
