@@ -45,6 +45,36 @@ test('structured clone keeps more', withCache({ cache: { serializer: 'v8' } }, (
   assert.strictEqual(again.self, again);
 }));
 
+test('a tag makes its values absent at once', withCache({ cache: { limitBytes: 1 << 20 } }, async (cache, pool) => {
+  cache.set('page', { n: 1 }, { tags: ['shoes', Buffer.from('hats')] });
+  cache.set('other', 1, { tags: [] });
+  assert.ok(cache.add('hats', 2, { tags: ['hats'] }) && cache.replace('hats', 3, { tags: ['hats'], ttl: 50 }));
+  assert.deepStrictEqual(cache.get('page'), { n: 1 });
+  assert.deepStrictEqual([cache.invalidate('shoes'), cache.invalidate('nobody')], [true, false]);
+  assert.deepStrictEqual([cache.get('page'), cache.get('hats'), cache.get('other')], [undefined, 3, 1]);
+
+  // A value that is computed from what was there before the invalidation is never found after it.
+  const make = async () => cache.invalidate('shoes') && 'old';
+  assert.strictEqual(await cache.getOrCompute('page', make, { tags: ['shoes'] }), 'old');
+  assert.strictEqual(cache.get('page'), undefined);
+  assert.strictEqual(await cache.getOrCompute('page', () => 'new', { tags: ['shoes'] }), 'new');
+  assert.strictEqual(cache.get('page'), 'new');
+  assert.throws(() => cache.incr('page'), TypeError);
+
+  for (const tags of ['shoes', [1], Array(5).fill('t')]) {
+    assert.throws(() => cache.set('k', 1, { tags }), TypeError);
+    await assert.rejects(cache.getOrCompute('k', () => 1, { tags }), TypeError);
+  }
+  assert.strictEqual(cache.map.isClaimed('k'), false);
+
+  // A pool that takes no tag takes no value, and the caller gets it all the same.
+  const full = new tslab.Cache(pool, { name: 'full', limitBytes: 400 });
+  while (full.trySet(`k${full.map.count()}`, 'x'));
+  assert.strictEqual(await full.getOrCompute('k', () => 1, { tags: ['t'] }), 1);
+  assert.strictEqual(await cache.getOrCompute('k', () => 1, { tags: ['t'.repeat(5000)] }), 1);
+  assert.deepStrictEqual([full.map.isClaimed('k'), cache.map.isClaimed('k'), cache.has('k')], [false, false, false]);
+}));
+
 test('CBOR of other languages is read', () => {
   const read = (hex) => tslab.decode(Buffer.from(`d9d9f7${hex}`, 'hex'));
   // Examples of RFC 8949, appendix A.

@@ -4,6 +4,7 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const native = require('./native.js');
 const { TslabError, warn } = require('./error.js');
 const { Lock } = require('./lock.js');
+const { TAGS_MAX } = require('./map.js');
 const { ttlMs } = require('./time.js');
 const { counted, decode, encode } = require('./value.js');
 
@@ -15,6 +16,17 @@ const UNKEPT = new Set(['ENOSPC', 'ENOMEM', 'E2BIG', 'ENOTCONN', 'ECONNREFUSED',
 // The first ends by itself once it was told, the others with another map.
 const MENDED = new Set(['ESHUTDOWN', 'EIDRM']);
 const MISSING = Symbol('missing');
+
+/** A copy of the names of tags. In their place may be the tags themselves, as Map.tag() told them. */
+function checkedNames(tags) {
+  const names = Array.isArray(tags) ? Array.from(tags) : [undefined];
+  if (names.length > TAGS_MAX || !names.every((tag) => typeof tag === 'string' || typeof tag === 'bigint' || tag instanceof Uint8Array))
+    throw new TypeError(`tags are an array of up to ${TAGS_MAX} strings or Buffers`);
+  return names;
+}
+
+/** The tags of names, as they are now. */
+const tagged = (map, names) => names.map((tag) => (typeof tag === 'bigint' ? tag : map.tag(tag)));
 
 // The keys that are being computed by a caller of the code that runs, each with its cache.
 const computing = new AsyncLocalStorage();
@@ -119,15 +131,25 @@ class Cache {
 
   // Writing
 
-  #put(key, value, ttl, mode, version = 0n) {
+  #put(key, value, { ttl, tags }, mode, version = 0n) {
     const data = encode(value, this.serializer);
     const ms = this.#ms(ttl);
-    return this.#use((map) => map.put(key, data, ms, mode, version));
+    if (tags === undefined) return this.#use((map) => map.put(key, data, ms, mode, version));
+    const names = checkedNames(tags);
+    return this.#use((map) => map.put(key, data, ms, mode, version, tagged(map, names)));
   }
 
-  /** Sets a key's value. Where this throws, the old value stays. */
-  set(key, value, { ttl } = {}) {
-    this.#put(key, value, ttl, native.PUT);
+  /**
+   * Sets a key's value. Where this throws, the old value stays. With `tags`, up to four, the value is absent once
+   * invalidate() was called for one of them after this call.
+   */
+  set(key, value, options = {}) {
+    this.#put(key, value, options, native.PUT);
+  }
+
+  /** Makes all values that have this tag absent at once, in all processes: whether there was such a tag. */
+  invalidate(tag) {
+    return this.#use((map) => map.invalidate(tag));
   }
 
   /**
@@ -151,13 +173,23 @@ class Cache {
   }
 
   /** As set(), where the key is absent: whether it was. Of several that add a key, one does. */
-  add(key, value, { ttl } = {}) {
-    return this.#put(key, value, ttl, native.INSERT);
+  add(key, value, options = {}) {
+    return this.#put(key, value, options, native.INSERT);
   }
 
   /** As set(), where the key is present: whether it was. */
-  replace(key, value, { ttl } = {}) {
-    return this.#put(key, value, ttl, native.UPDATE);
+  replace(key, value, options = {}) {
+    return this.#put(key, value, options, native.UPDATE);
+  }
+
+  /** Replaces a value by another that is made from it, until nobody else did so meanwhile: whether it was there. */
+  _change(key, make, { ttl } = {}) {
+    for (;;) {
+      const value = this.#find(key, 0);
+      if (value === MISSING) return false;
+      const { version } = info;
+      if (this.#put(key, make(value), { ttl }, native.REPLACE, version)) return true;
+    }
   }
 
   /** Begins a value's lifetime anew: whether it is there. */
@@ -179,7 +211,7 @@ class Cache {
       if (flags & native.TAGGED) throw new TypeError('the number has tags, which the sum would not have');
       const total = typeof value === typeof delta ? value + delta : BigInt(value) + BigInt(delta);
       const left = info.ttlLeftMs === Infinity ? Infinity : Math.max(1, info.ttlLeftMs) / 1000;
-      if (this.#put(key, total, left, native.REPLACE, version)) return total;
+      if (this.#put(key, total, { ttl: left }, native.REPLACE, version)) return total;
     }
   }
 
@@ -229,17 +261,19 @@ class Cache {
    * A promise of the key's value. If the key is absent, one caller of all processes computes it by `make`, which may
    * return a promise; the others wait for it, or get the stale value if the map keeps these. If that caller throws or is
    * killed, the next one computes. A caller that has waited for `timeout` seconds computes the value, too. If the pool
-   * does not take a value, it is returned all the same.
+   * does not take a value, it is returned all the same. With `tags`, up to four, the value is absent once invalidate() was
+   * called for one of them, be it while `make` runs.
    */
-  async getOrCompute(key, make, { ttl, timeout = 30 } = {}) {
+  async getOrCompute(key, make, { ttl, timeout = 30, tags } = {}) {
     const end = performance.now() + timeout * 1000;
+    const names = tags && checkedNames(tags);
     for (;;) {
       const value = this.#find(key, this.accept);
       const isStale = value !== MISSING && (info.flags & native.STALE) !== 0;
       if (value !== MISSING && !isStale) return value;
       const claim = this.#claim(key);
       if (claim === undefined) continue;
-      if (claim.isMine) return this.#compute(key, make, ttl, claim.version);
+      if (claim.isMine) return this.#compute(key, make, { ttl, tags: this.#tagsNow(key, names, claim) }, claim.version);
       if (value !== MISSING) return value;
       if (this.#isComputing(key)) throw new Error(`getOrCompute() of ${key} within its own computation, which would wait for itself`);
       const left = (end - performance.now()) / 1000;
@@ -279,13 +313,27 @@ class Cache {
     return false;
   }
 
-  async #compute(key, make, ttl, version) {
+  /** The tags as they are before the computation. Where the pool takes none, it takes no value: the claim is given up. */
+  #tagsNow(key, names, claim) {
+    if (names === undefined || claim.version === 0n) return undefined;
+    try {
+      return this.#use((map) => tagged(map, names));
+    } catch (error) {
+      this.#forget(key, claim.version);
+      if (!UNKEPT.has(error.code)) throw error;
+      warn('unkept', `a value cannot be kept: ${error.message}`);
+      claim.version = 0n;
+      return undefined;
+    }
+  }
+
+  async #compute(key, make, { ttl, tags }, version) {
     const mark = { map: this.map, key: String(key), outer: computing.getStore() };
     let value;
     try {
       value = await computing.run(mark, make, key);
       // A value that was put meanwhile is newer than this one, and so is a deletion.
-      if (version !== 0n) this.#put(key, value, ttl, native.REPLACE, version);
+      if (version !== 0n) this.#put(key, value, { ttl, tags }, native.REPLACE, version);
     } catch (error) {
       if (version !== 0n) this.#forget(key, version);
       if (value === undefined || !UNKEPT.has(error.code)) throw error;

@@ -103,6 +103,11 @@ export interface CacheOptions extends MapOptions {
   serializer?: 'json' | 'v8';
 }
 
+export interface CachePutOptions extends Lifetime {
+  /** Up to four: the value is absent once invalidate() was called for one of them. */
+  tags?: Key[];
+}
+
 export class Cache {
   constructor(pool: Pool, options?: CacheOptions);
   readonly map: Map;
@@ -110,11 +115,13 @@ export class Cache {
   getMulti<T = unknown, K extends Key = Key>(keys: Iterable<K>): globalThis.Map<K, T>;
   has(key: Key): boolean;
   ttl(key: Key): number | undefined;
-  set(key: Key, value: unknown, options?: Lifetime): void;
-  trySet(key: Key, value: unknown, options?: Lifetime): boolean;
-  setMany(entries: Iterable<[Key, unknown]>, options?: Lifetime): void;
-  add(key: Key, value: unknown, options?: Lifetime): boolean;
-  replace(key: Key, value: unknown, options?: Lifetime): boolean;
+  set(key: Key, value: unknown, options?: CachePutOptions): void;
+  trySet(key: Key, value: unknown, options?: CachePutOptions): boolean;
+  setMany(entries: Iterable<[Key, unknown]>, options?: CachePutOptions): void;
+  /** Makes all values that have this tag absent at once, in all processes: whether there was such a tag. */
+  invalidate(tag: Key): boolean;
+  add(key: Key, value: unknown, options?: CachePutOptions): boolean;
+  replace(key: Key, value: unknown, options?: CachePutOptions): boolean;
   touch(key: Key, ttl?: number): boolean;
   incr(key: Key, delta?: number | bigint, options?: Lifetime & { initial?: number | bigint }): number | bigint;
   decr(key: Key, delta?: number | bigint, options?: Lifetime & { initial?: number | bigint }): number | bigint;
@@ -124,7 +131,7 @@ export class Cache {
   clear(): void;
   stats(): Record<string, number>;
   lock(key: Key, options?: Lifetime): Lock;
-  getOrCompute<T>(key: Key, make: (key: Key) => T | Promise<T>, options?: Lifetime & { timeout?: number }): Promise<T>;
+  getOrCompute<T>(key: Key, make: (key: Key) => T | Promise<T>, options?: CachePutOptions & { timeout?: number }): Promise<T>;
 }
 
 export class Lock {

@@ -328,4 +328,4 @@ class TslabMap {
 const NOTHING = new Uint8Array(0);
 const EEXIST = 17;
 
-module.exports = { TslabMap, E2BIG };
+module.exports = { TslabMap, E2BIG, TAGS_MAX };
