@@ -7,21 +7,12 @@ const { execFileSync, spawn } = require('node:child_process');
 const fs = require('node:fs');
 const http = require('node:http');
 const { createRequire } = require('node:module');
-const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { Daemon, IS_FULL, PACKAGE, ended, tslab, waitFor } = require('./util.js');
+const { Daemon, IS_FULL, PACKAGE, ended, installPackages, tslab, waitFor } = require('./util.js');
 
 const NAMES = ['express', 'express-session', 'keyv', 'cache-manager', 'rate-limiter-flexible', 'typescript', '@types/node'];
-const SKIP = 77;
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tslab-npm-'));
-process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
-try {
-  execFileSync('npm', ['install', '--no-audit', '--no-fund', '--silent', '--prefix', folder, ...NAMES], { timeout: 120000 });
-} catch (error) {
-  console.log(`skipped: npm did not install ${NAMES.join(', ')}: ${error.code ?? error.status}`);
-  process.exit(SKIP);
-}
+const folder = installPackages(NAMES);
 const require_ = createRequire(path.join(folder, 'index.js'));
 const stores = (name) => require(path.join(PACKAGE, 'stores', `${name}.js`));
 
@@ -41,6 +32,8 @@ test('keyv and cache-manager', async () => {
   assert.strictEqual(await a.has('k'), true);
   assert.deepStrictEqual(await a.get(['k', 'none']), [{ deep: [1, { x: 'ü' }] }, undefined]);
   assert.deepStrictEqual((await Array.fromAsync?.(a.iterator?.() ?? []))?.length ?? 1, 1);
+  await a.set('long', 1, 1e15);
+  assert.strictEqual(await a.get('long'), 1);
   await a.clear();
   assert.strictEqual(await a.get('k'), undefined);
   assert.strictEqual(await b.get('k'), 'of b');
@@ -78,9 +71,57 @@ test('rate-limiter-flexible', async () => {
   assert.strictEqual((await other.get('k')).consumedPoints, 1);
   assert.strictEqual(await limiter.delete('k'), true);
   assert.strictEqual(await limiter.get('k'), null);
+  // Points that are set have the lifetime that is set, also where there were some.
+  await limiter.consume('k');
+  await limiter.block('k', 500);
+  assert.ok((await limiter.get('k')).msBeforeNext > 400000);
+  await limiter.block('k', 1e12);
+  assert.strictEqual((await limiter.get('k')).msBeforeNext, -1);
+  // A look at points that end just then makes none, which would have no end.
+  const ending = new Limiter({ pool, points: 1000, duration: 0.005, keyPrefix: 'ending' });
+  for (let i = 0; i < 300; i++) {
+    await ending.consume('k');
+    for (let found = {}; found !== null; ) {
+      found = await ending.get('k');
+      assert.notStrictEqual(found?.msBeforeNext, -1);
+    }
+  }
+  // A pool that is closed is the store's error, in whose place another limiter limits.
+  const closed = tslab.create();
+  const insured = new Limiter({ pool: closed, points: 1, duration: 5, insuranceLimiter: new Limiter({ pool, points: 3, duration: 5 }) });
+  closed.close();
+  assert.strictEqual((await insured.consume('insured')).remainingPoints, 2);
+  assert.throws(() => new Limiter({ points: 1, duration: 1 }), /storeClient/);
   const brief = new Limiter({ pool, points: 1, duration: 0.05, keyPrefix: 'brief' });
   await brief.consume('k');
   await waitFor(() => brief.consume('k').then(() => true, () => false));
+  pool.close();
+});
+
+test('a store for express-session', async () => {
+  const pool = tslab.create();
+  const session = require_('express-session');
+  const store = new (stores('express-session')(session))(pool);
+  const call = (name, ...args) => new Promise((resolve, reject) => {
+    store[name](...args, (error, result) => (error ? reject(error) : resolve(result)));
+  });
+  const cookie = (maxAge) => Object.assign(new session.Cookie(), { maxAge });
+  const saved = (cookie) => JSON.parse(JSON.stringify(cookie));
+  await call('set', 'id', { user: 'alice', cookie: cookie(60000) });
+  // A touch keeps the session that is there, and its cookie ends later.
+  const later = cookie(120000);
+  await call('touch', 'id', { user: 'bob', cookie: later });
+  assert.deepStrictEqual(await call('get', 'id'), { user: 'alice', cookie: saved(later) });
+  assert.ok(store.cache.ttl('id') > 100);
+  await call('touch', 'nobody', { cookie: later });
+  assert.strictEqual(await call('length'), 1);
+  await call('touch', 'id', { cookie: cookie(-1) });
+  assert.strictEqual(await call('get', 'id'), null);
+  // Cookies that end in a hundred years, never, or at no date.
+  for (const [maxAge, ttl] of [[100 * 365 * 86400000, Infinity], [undefined, 86400], [NaN, 86400]]) {
+    await call('set', 'id', { cookie: cookie(maxAge) });
+    assert.ok(store.cache.ttl('id') >= ttl - 10 && store.cache.ttl('id') <= ttl);
+  }
   pool.close();
 });
 

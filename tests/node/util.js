@@ -2,7 +2,7 @@
 // A real tslabd in a runtime directory of its own, and the package as meson has built it.
 // Usage of a test: node test-NAME.js TSLABD PACKAGE; both come to children by their environment.
 
-const { spawn } = require('node:child_process');
+const { spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -13,6 +13,7 @@ process.env.TSLAB_TEST_DAEMON = TSLABD;
 process.env.TSLAB_TEST_PACKAGE = PACKAGE;
 
 const IS_FULL = process.env.TSLAB_TEST_FULL !== undefined;
+const SKIP = 77;
 const SECONDS = 60; // for a state to come, while other tests run and on slower machines
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -83,4 +84,21 @@ function child(name, ...args) {
 
 const ended = (process) => new Promise((resolve) => process.on('close', (status, signal) => resolve(signal ?? status)));
 
-module.exports = { Daemon, IS_FULL, PACKAGE, SECONDS, TSLABD, child, ended, sleep, waitFor, tslab: require(PACKAGE) };
+/** Installs packages of npm into a folder of the test's own, without running what they would run; undefined: it cannot. */
+function tryPackages(names) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tslab-npm-'));
+  process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+  const options = ['--no-audit', '--no-fund', '--silent', '--ignore-scripts', '--prefix', folder];
+  const { status } = spawnSync('npm', ['install', ...options, ...names], { timeout: 200000 });
+  return status === 0 ? folder : undefined;
+}
+
+/** As tryPackages(); the test is skipped where it cannot. */
+function installPackages(names) {
+  const folder = tryPackages(names);
+  if (folder !== undefined) return folder;
+  console.log(`skipped: npm did not install ${names.join(', ')}`);
+  return process.exit(SKIP);
+}
+
+module.exports = { Daemon, IS_FULL, PACKAGE, SECONDS, TSLABD, child, ended, installPackages, sleep, tryPackages, waitFor, tslab: require(PACKAGE) };

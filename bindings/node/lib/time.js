@@ -15,6 +15,11 @@ function ttlMs(ttl) {
   return Math.max(1, Math.ceil(Math.round(ttl * 1e6) / 1000));
 }
 
+/** A lifetime for programs, of another package's milliseconds: beyond ten years it is none. */
+function lifetimeOfMs(ms) {
+  return ms > MAX_SECONDS * 1000 ? Infinity : ms / 1000;
+}
+
 /** A time limit for a wait. */
 function waitMs(seconds) {
   if (typeof seconds !== 'number' || !(seconds >= 0)) throw new RangeError(`a time limit is 0 seconds or more, not ${seconds}`);
@@ -26,4 +31,4 @@ function limitMs(seconds) {
   return Math.min(ttlMs(seconds), WAIT_MAX_MS);
 }
 
-module.exports = { limitMs, ttlMs, waitMs, WAIT_MAX_MS };
+module.exports = { lifetimeOfMs, limitMs, ttlMs, waitMs, WAIT_MAX_MS };

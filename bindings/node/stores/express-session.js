@@ -6,6 +6,7 @@
 //     app.use(session({ store: new Store(tslab.open()), secret: '...', resave: false, saveUninitialized: false }));
 
 const { Cache } = require('../lib/cache.js');
+const { lifetimeOfMs } = require('../lib/time.js');
 
 const DAY = 86400;
 
@@ -27,12 +28,11 @@ module.exports = ({ Store }) =>
       return callback && setImmediate(callback, null, result);
     }
 
-    /** undefined: that of the store; 0: it is over. */
+    /** undefined: that of the store, also where the cookie has no valid date; 0: it is over. */
     #ttl({ cookie } = {}) {
       const { expires, maxAge, originalMaxAge } = cookie ?? {};
-      if (expires) return Math.max(0, new Date(expires) - Date.now()) / 1000;
-      const ms = maxAge ?? originalMaxAge;
-      return typeof ms === 'number' ? Math.max(0, ms) / 1000 : undefined;
+      const ms = expires ? new Date(expires) - Date.now() : maxAge ?? originalMaxAge;
+      return typeof ms === 'number' && !Number.isNaN(ms) ? lifetimeOfMs(Math.max(0, ms)) : undefined;
     }
 
     get(id, callback) {
@@ -47,12 +47,13 @@ module.exports = ({ Store }) =>
       });
     }
 
-    /** Keeps a session that was not changed; its cookie stays as it was saved. */
+    /** Keeps a session that this request did not change, with its new cookie; others may change the session meanwhile. */
     touch(id, session, callback) {
       this.#answer(callback, () => {
         const ttl = this.#ttl(session);
         if (ttl === 0) this.cache.delete(id);
-        else this.cache.touch(id, ttl);
+        else if (session?.cookie === undefined) this.cache.touch(id, ttl);
+        else this.cache._change(id, (saved) => ({ ...saved, cookie: session.cookie }), { ttl });
       });
     }
 

@@ -2,12 +2,13 @@
 // A store for keyv, and so for cache-manager 6 and later:  new Keyv({ store: new KeyvTslab(tslab.open()) })
 
 const { Cache } = require('../lib/cache.js');
+const { lifetimeOfMs } = require('../lib/time.js');
 
 class KeyvTslab {
   /** `options` are those of Cache. */
   constructor(pool, options = {}) {
     this.cache = new Cache(pool, { name: 'keyv', ...options });
-    this.opts = { dialect: 'tslab', url: '' };
+    this.opts = { dialect: 'redis', url: '' }; // keyv 4 and 5 iterate over stores of the dialects that they know
     this.namespace = undefined; // keyv sets it
   }
 
@@ -29,7 +30,7 @@ class KeyvTslab {
 
   /** `ttl` is milliseconds, as everywhere in keyv. */
   async set(key, value, ttl) {
-    return this.cache.trySet(key, value, { ttl: ttl > 0 ? ttl / 1000 : undefined });
+    return this.cache.trySet(key, value, { ttl: ttl > 0 ? lifetimeOfMs(ttl) : undefined });
   }
 
   async setMany(entries) {

@@ -5,24 +5,41 @@
 //     const RateLimiterTslab = require('tslab/rate-limiter-flexible')(flexible);
 //     const limiter = new RateLimiterTslab({ pool: tslab.open(), points: 5, duration: 1 });
 
+const { lifetimeOfMs } = require('../lib/time.js');
+
 // The package does not export the class that all of its stores extend.
 module.exports = ({ RateLimiterRedis, RateLimiterRes }) =>
   class RateLimiterTslab extends Object.getPrototypeOf(RateLimiterRedis) {
-    constructor({ pool, map = 'rate-limiter', ...options }) {
-      super({ ...options, storeClient: pool });
-      this.map = pool.map(map);
+    #name;
+    #map;
+
+    /** The pool, which other stores of the package call `storeClient`, and the package's own options. */
+    constructor({ pool, storeClient = pool, map = 'rate-limiter', ...options }) {
+      super(options);
+      this.client = storeClient;
+      this.#name = map;
+    }
+
+    /** Opened by the first call: where the pool does not answer, the promise is rejected, or `insuranceLimiter` limits. */
+    get map() {
+      return (this.#map ??= this.client.map(this.#name));
     }
 
     async _upsert(key, points, durationMs, isForced = false) {
-      const ttl = durationMs > 0 ? durationMs / 1000 : Infinity;
-      if (isForced) this.map.delete(key);
+      const ttl = durationMs > 0 ? lifetimeOfMs(durationMs) : Infinity;
+      if (isForced) {
+        // In place, so no points of others are lost; one that ends just then is begun anew.
+        do this.map.setCounter(key, points, { ttl });
+        while (!this.map.touch(key, ttl));
+        return [points, ttl];
+      }
       const sum = this.map.add(key, points, { ttl });
       return [sum, this.map.ttl(key) ?? ttl];
     }
 
     async _get(key) {
-      const ttl = this.map.ttl(key);
-      return ttl === undefined ? null : [this.map.add(key, 0), ttl];
+      const entry = this.map.getWith(key);
+      return entry === undefined ? null : [Number(entry.value.readBigInt64LE()), entry.ttl];
     }
 
     async _delete(key) {
