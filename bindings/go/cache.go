@@ -140,6 +140,12 @@ func (c *Cache[V]) Delete(key string) error {
 	return c.store.use(func(m *Map) error { return m.Delete(textOf(key)) })
 }
 
+// Invalidate makes all values that have this tag absent at once, in all processes; see PutOptions.TagNames. ErrNotFound: no
+// value has it.
+func (c *Cache[V]) Invalidate(tag string) error {
+	return c.store.use(func(m *Map) error { return m.Invalidate(textOf(tag)) })
+}
+
 // Clear deletes all values. Those that are being computed are not kept.
 func (c *Cache[V]) Clear() error {
 	return c.store.use(func(m *Map) error { _, err := m.Clear(); return err })
@@ -156,7 +162,8 @@ type computingKey struct{}
 // GetOrCompute returns a key's value, or computes it. Of all goroutines and processes that miss a key, one computes; the
 // others wait, until the context ends, or return the value that was there before, where the cache keeps stale ones. If the
 // one that computes fails or is killed, another computes. Where the pool has no room, the value is computed and not kept.
-// ErrInvalid: the options are out of range, and the value, which is returned, is not kept.
+// ErrInvalid: the options are out of range, and the value, which is returned, is not kept. With TagNames the value is absent
+// once Invalidate was called for one of them, be it while it is computed.
 //
 // The computation's context knows the key: to ask for it there, which would wait for itself, is ErrSelf.
 func (c *Cache[V]) GetOrCompute(ctx context.Context, key string, how PutOptions,
@@ -219,16 +226,21 @@ func (c *Cache[V]) compute(ctx context.Context, key string, claim Version, how P
 			_ = m.DeleteVersion(name, claim)
 		}
 	}()
+	e := c.store.write(func(m *Map) (err error) { how, err = m.tagged(how); return err })
+	if e != nil { // a pool that takes no tag takes no value
+		_ = m.DeleteVersion(name, claim)
+		done = true
+	}
 	before, _ := ctx.Value(computingKey{}).(*computing)
 	value, err = compute(context.WithValue(ctx, computingKey{}, &computing{c.store, key, before}))
-	if err != nil {
+	if err != nil || done {
 		return value, err
 	}
 	data, err := Marshal(value)
 	if err != nil {
 		return value, err
 	}
-	e := c.store.write(func(m *Map) error { return m.Replace(name, claim, data, how) })
+	e = c.store.write(func(m *Map) error { return m.Replace(name, claim, data, how) })
 	// A value that was put meanwhile is newer than this one, and so is a deletion.
 	done = e == nil || errors.Is(e, ErrChanged) || errors.Is(e, syscall.ENOENT)
 	if errors.Is(e, ErrInvalid) {

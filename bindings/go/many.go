@@ -155,6 +155,9 @@ func (m *Map) PutMany(keys, values [][]byte, how PutOptions) error {
 		return &Error{syscall.EINVAL, "PutMany: as many values as keys"}
 	}
 	ttl, err := ttlOf(how.TTL)
+	if err == nil {
+		how, err = m.tagged(how)
+	}
 	if err != nil {
 		return err
 	}

@@ -298,9 +298,27 @@ func (m *Map) Put(key, value []byte) error {
 
 // PutOptions are those of PutWith, Insert, Update and Replace.
 type PutOptions struct {
-	TTL   time.Duration // 0: that of the map
-	Epoch Epoch         // 0: the current one
-	Tags  []Tag         // up to four; the entry is absent once Invalidate was called for one of them
+	TTL      time.Duration // 0: that of the map
+	Epoch    Epoch         // 0: the current one
+	Tags     []Tag         // up to four; the entry is absent once Invalidate was called for one of them
+	TagNames []string      // further tags, of the four, as they are when the call begins
+}
+
+// tagged returns options with the tags of TagNames as they are now.
+func (m *Map) tagged(how PutOptions) (PutOptions, error) {
+	if len(how.TagNames) == 0 {
+		return how, nil
+	}
+	tags := append(make([]Tag, 0, len(how.Tags)+len(how.TagNames)), how.Tags...)
+	for _, name := range how.TagNames {
+		tag, err := m.Tag(textOf(name))
+		if err != nil {
+			return how, err
+		}
+		tags = append(tags, tag)
+	}
+	how.Tags, how.TagNames = tags, nil
+	return how, nil
 }
 
 func tagsOf(tags []Tag) (*C.tslab_handle, C.size_t) {
@@ -335,6 +353,9 @@ func (m *Map) put(mode C.uint32_t, key, value []byte, how PutOptions, version Ve
 		return ErrClosed
 	}
 	ttl, err := ttlOf(how.TTL)
+	if err == nil {
+		how, err = m.tagged(how)
+	}
 	if err != nil {
 		return err
 	}

@@ -268,6 +268,25 @@ func TestTags(t *testing.T) {
 	_, err = m.Get([]byte("b"))
 	isError(t, err, tslab.ErrNotFound)
 	same(t, m.PutWith([]byte("many"), nil, tslab.PutOptions{Tags: make([]tslab.Tag, 5)}) != nil, true)
+
+	// By their names, as they are when the call begins.
+	caps := tslab.PutOptions{Tags: []tslab.Tag{must(m.Tag([]byte("red")))}, TagNames: []string{"caps", "hats"}}
+	check(t, m.PutWith([]byte("cap"), nil, caps))
+	check(t, m.PutMany([][]byte{[]byte("b")}, [][]byte{nil}, caps))
+	for _, tag := range []string{"caps", "red", "hats"} {
+		must(m.Get([]byte("cap")))
+		must(m.Get([]byte("b")))
+		check(t, m.Invalidate([]byte(tag)))
+		_, err = m.Get([]byte("cap"))
+		isError(t, err, tslab.ErrNotFound)
+		_, err = m.Get([]byte("b"))
+		isError(t, err, tslab.ErrNotFound)
+		caps.Tags[0] = must(m.Tag([]byte("red")))
+		check(t, m.PutWith([]byte("cap"), nil, caps))
+		check(t, m.PutMany([][]byte{[]byte("b")}, [][]byte{nil}, caps))
+	}
+	caps.TagNames = append(caps.TagNames, "x", "y")
+	same(t, m.PutWith([]byte("many"), nil, caps) != nil, true)
 	must(m.Get([]byte("none")))
 }
 

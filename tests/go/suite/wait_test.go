@@ -168,6 +168,21 @@ func TestCache(t *testing.T) {
 	isError(t, err, tslab.ErrNotFound)
 	same(t, must(numbers.Incr("tagged", 1)), 1)
 	number := func(context.Context) (int, error) { return 7, nil }
+	// A value that is computed from what was there before the invalidation is never found after it.
+	shoes := tslab.PutOptions{TagNames: []string{"shoes"}}
+	old := func(context.Context) (int, error) { return 5, numbers.Invalidate("shoes") }
+	same(t, must(numbers.GetOrCompute(context.Background(), "of shoes", shoes, old)), 5)
+	same(t, must(numbers.GetOrCompute(context.Background(), "of shoes", shoes, number)), 7)
+	same(t, must(numbers.Get("of shoes")), 7)
+	check(t, numbers.Invalidate("shoes"))
+	isError(t, numbers.Invalidate("nobody"), tslab.ErrNotFound)
+	_, err = numbers.Get("of shoes")
+	isError(t, err, tslab.ErrNotFound)
+	// A tag that the pool does not take: the value is computed, and not kept.
+	long := tslab.PutOptions{TagNames: []string{string(make([]byte, 5000))}}
+	same(t, must(numbers.GetOrCompute(context.Background(), "of shoes", long, number)), 7)
+	_, err = numbers.Get("of shoes")
+	isError(t, err, tslab.ErrNotFound)
 	for _, how := range []tslab.PutOptions{{Tags: make([]tslab.Tag, 5)}, {TTL: -2}} {
 		n, err := numbers.GetOrCompute(context.Background(), "invalid", how, number)
 		same(t, n == 7 && errors.Is(err, tslab.ErrInvalid), true)

@@ -275,6 +275,24 @@ fn claims(pool: &Pool) {
     assert!(matches!(Lock::new(&map, "value").acquire(), Err(Error::Exists)));
 }
 
+fn tagged(texts: &Cache<str, String>) {
+    let shoes = texts.tagged(&["shoes", "hats"]).unwrap();
+    shoes.set("list", &"a".into()).unwrap();
+    assert!(shoes.add("more", &"b".into()).unwrap() && texts.replace("more", &"c".into()).unwrap());
+    assert!(texts.invalidate("hats").unwrap() && !texts.invalidate("nobody").unwrap());
+    assert_eq!((texts.get("list").unwrap(), texts.get("more").unwrap().as_deref()), (None, Some("c")));
+    // A value that is computed from what was there before the invalidation is never found after it.
+    let old = shoes.get_or_compute("list", || texts.invalidate("shoes").map(|_| "old".into()).unwrap());
+    assert_eq!((old.unwrap().as_str(), texts.get("list").unwrap()), ("old", None));
+    assert_eq!(shoes.get_or_compute("list", || "new".into()).unwrap(), "new");
+    assert_eq!(texts.get("list").unwrap().as_deref(), Some("new"));
+    // A tag that the pool does not take: the value is computed, and not kept.
+    let long = texts.tagged(&[[0_u8; 5000]]).unwrap();
+    assert_eq!(long.get_or_compute("long", || "value".into()).unwrap(), "value");
+    assert_eq!(texts.get_or_compute("long", || "other".into()).unwrap(), "other");
+    assert!(matches!(texts.tagged(&["t"; 5]), Err(Error::Invalid)));
+}
+
 fn caches(pool: &Pool) {
     let texts: Cache<str, String> = Cache::new(pool, "texts").unwrap();
     let threads: Vec<_> = (0..8)
@@ -321,6 +339,7 @@ fn caches(pool: &Pool) {
     values.set("v", &value).unwrap();
     assert_eq!(values.get("v").unwrap(), Some(value));
 
+    tagged(&texts);
     computation_forks(&texts);
 
     // A stale value, while another computes.

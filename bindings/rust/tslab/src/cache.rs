@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::map::{Entry, Map, MapOptions, Put, Ttl};
 use crate::pool::Pool;
 use crate::value::{is_described, Value};
+use tslab_sys as sys;
 
 // The time after which a cache checks again whether the daemon has another arena.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
@@ -115,6 +116,7 @@ pub struct Cache<K: ?Sized, V> {
     shared: Arc<Shared>,
     ttl: Ttl,
     wait: Duration,
+    tags: Arc<[Vec<u8>]>,
     _types: PhantomData<fn(&K) -> V>,
 }
 
@@ -126,13 +128,20 @@ struct Shared {
 
 impl<K: ?Sized, V> Clone for Cache<K, V> {
     fn clone(&self) -> Self {
-        Cache { shared: self.shared.clone(), ttl: self.ttl, wait: self.wait, _types: PhantomData }
+        Cache {
+            shared: self.shared.clone(),
+            ttl: self.ttl,
+            wait: self.wait,
+            tags: self.tags.clone(),
+            _types: PhantomData,
+        }
     }
 }
 
 pub(crate) enum Sought<V> {
     Found(V),
-    Compute(Option<Claim>),
+    /// With the tags as they were before the computation.
+    Compute(Option<(Claim, Put)>),
     Wait(Map, crate::map::Version),
 }
 
@@ -152,7 +161,13 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
     pub fn with(pool: &Pool, name: &str, options: &MapOptions) -> Result<Self> {
         let map = RwLock::new(pool.map_with(name, options)?);
         let shared = Shared { map, begin: Instant::now(), looked_ms: AtomicU64::new(0) };
-        Ok(Cache { shared: Arc::new(shared), ttl: Ttl::Map, wait: Duration::from_secs(30), _types: PhantomData })
+        Ok(Cache {
+            shared: Arc::new(shared),
+            ttl: Ttl::Map,
+            wait: Duration::from_secs(30),
+            tags: Arc::new([]),
+            _types: PhantomData,
+        })
     }
 
     /// Lets values live for another time than the map says.
@@ -160,6 +175,38 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
     pub fn ttl(mut self, ttl: impl Into<Ttl>) -> Self {
         self.ttl = ttl.into();
         self
+    }
+
+    /// The same cache, whose values have these tags, up to four, when they are put by this one: they are absent once
+    /// [`Cache::invalidate`] was called for one of the tags, be it while they are computed.
+    ///
+    /// ```
+    /// use tslab::Cache;
+    ///
+    /// # let pool = tslab::Pool::create()?;
+    /// let pages: Cache<str, String> = Cache::new(&pool, "pages")?;
+    /// let of_shoes = pages.tagged(&["shoes"])?;
+    /// of_shoes.get_or_compute("list", || "<html>".to_string())?;
+    /// pages.invalidate("shoes")?;
+    /// assert_eq!(pages.get("list")?, None);
+    /// # Ok::<(), tslab::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: they are more than four.
+    pub fn tagged<T: AsRef<[u8]>>(&self, tags: &[T]) -> Result<Self> {
+        if tags.len() > sys::TSLAB_MAP_TAGS_MAX {
+            return Err(Error::Invalid);
+        }
+        Ok(Cache { tags: tags.iter().map(|tag| tag.as_ref().to_vec()).collect(), ..self.clone() })
+    }
+
+    /// Makes all values that have this tag absent at once, in all processes: whether there was such a tag.
+    ///
+    /// # Errors
+    /// As [`Map::invalidate`].
+    pub fn invalidate<T: AsRef<[u8]> + ?Sized>(&self, tag: &T) -> Result<bool> {
+        self.call(|map| map.invalidate(tag))
     }
 
     /// Lets a caller wait for another's computation for so long at most, 30 seconds by default.
@@ -204,8 +251,10 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
         }
     }
 
-    fn put(&self) -> Put {
-        Put::new().ttl(self.ttl)
+    /// With the tags as they are now.
+    fn put(&self, map: &Map) -> Result<Put> {
+        let put = Put::new().ttl(self.ttl);
+        self.tags.iter().try_fold(put, |put, tag| Ok(put.tag(map.tag(tag)?)))
     }
 
     /// A key's value.
@@ -231,7 +280,7 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
     /// See [`Map`]; the old value stays.
     pub fn set(&self, key: &K, value: &V) -> Result<()> {
         let bytes = value.encode()?;
-        self.call(|map| map.put_with(key, &bytes, self.put()))
+        self.call(|map| map.put_with(key, &bytes, self.put(map)?))
     }
 
     /// Sets a key's value if it has none: whether it had none.
@@ -240,7 +289,7 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
     /// See [`Map`].
     pub fn add(&self, key: &K, value: &V) -> Result<bool> {
         let bytes = value.encode()?;
-        self.call(|map| map.insert(key, &bytes, self.put()))
+        self.call(|map| map.insert(key, &bytes, self.put(map)?))
     }
 
     /// Sets a key's value if it has one: whether it had.
@@ -249,7 +298,7 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
     /// See [`Map`].
     pub fn replace(&self, key: &K, value: &V) -> Result<bool> {
         let bytes = value.encode()?;
-        self.call(|map| map.update(key, &bytes, self.put()))
+        self.call(|map| map.update(key, &bytes, self.put(map)?))
     }
 
     /// Adds to a counter, and returns the sum. An absent key counts as 0.
@@ -347,7 +396,11 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
                 Some(value) if is_fresh => return Ok(Sought::Found(value)),
                 None if is_fresh => drop(map.delete_version(key, version.unwrap_or(crate::Version::ABSENT))?),
                 value => match (map.claim(key, CLAIM_TIME), value) {
-                    (Ok(Claiming::Mine(claim)), _) => return Ok(Sought::Compute(Some(claim))),
+                    // A pool that takes no tag takes no value: then the claim is dropped.
+                    (Ok(Claiming::Mine(claim)), _) => {
+                        let put = self.put(&map);
+                        return Ok(Sought::Compute(put.ok().map(|put| (claim, put))));
+                    }
                     (Ok(Claiming::Other(_)), Some(stale)) => return Ok(Sought::Found(stale)),
                     (Ok(Claiming::Other(claim)), None) => return Ok(Sought::Wait(map, claim)),
                     (Ok(Claiming::HasValue), _) => {
@@ -361,10 +414,10 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
         }
     }
 
-    pub(crate) fn kept(&self, claim: Option<Claim>, value: V) -> V {
-        if let (Some(claim), Ok(bytes)) = (claim, value.encode()) {
+    pub(crate) fn kept(&self, claim: Option<(Claim, Put)>, value: V) -> V {
+        if let (Some((claim, put)), Ok(bytes)) = (claim, value.encode()) {
             // A value that was put meanwhile is newer than this one, and so is a deletion.
-            drop(claim.fulfil(&bytes, self.put()));
+            drop(claim.fulfil(&bytes, put));
         }
         value
     }
