@@ -1,7 +1,7 @@
 /*
  * Runs the cases of one header, MODEL_CASE: built once for each. With names as arguments, those only. A case that is
  * `weak` is run once as it is, and once more under a weak memory, as NAME-weak, where no store waits besides. By that
- * name any case is, as far as it can be searched.
+ * name any case is, as far as it can be searched; $TSLAB_TEST_PREEMPTIONS is a bound for that.
  *
  * For orders.py: with $TSLAB_TEST_SITES, only weak cases are run, and the accesses that they reach are printed; one of
  * these is weakened by $TSLAB_TEST_WEAKEN.
@@ -85,7 +85,7 @@ static bool is_asked_for(const ModelCase *c, bool full, int argc, char **argv) {
 int main(int argc, char **argv) {
         bool full = getenv("TSLAB_TEST_FULL") != NULL;
         bool sites = getenv("TSLAB_TEST_SITES") != NULL;
-        const char *weaken = getenv("TSLAB_TEST_WEAKEN");
+        const char *weaken = getenv("TSLAB_TEST_WEAKEN"), *bound = getenv("TSLAB_TEST_PREEMPTIONS");
 
         if (weaken && !model_sites_weaken(weaken)) {
                 printf("no access is at %s\n", weaken);
@@ -104,6 +104,8 @@ int main(int argc, char **argv) {
                 weak.weak |= argc > 1 || (full && c.weak_full);
                 if (c.weak_preemptions)
                         weak.preemptions = weak.full_preemptions = c.weak_preemptions;
+                if (bound)
+                        weak.preemptions = weak.full_preemptions = (unsigned) atoi(bound);
                 if (weak.weak && is_asked_for(&weak, full, argc, argv) && !run_and_print(&weak, full))
                         return EXIT_FAILURE;
         }

@@ -130,15 +130,15 @@ static void post_abandoned(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        FREEZE("pop", pre, t_alloc, t_nothing),
-        FREEZE("free", pre, t_free, t_nothing),
+        FREEZE("pop", pre, t_alloc, t_nothing, .weak = true),
+        FREEZE("free", pre, t_free, t_nothing, .weak = true),
         FREEZE("pop-late", pre_late, t_alloc, t_nothing, .late = 2),
         FREEZE("free-late", pre_late, t_free, t_nothing, .late = 2),
         FREEZE("pop-push", pre, t_alloc_free, t_nothing, .preemptions = 3),
-        FREEZE("drain", pre, t_drain, t_nothing, .preemptions = 4),
-        FREEZE("pending", pre, t_pending, t_nothing, .preemptions = 3),
+        FREEZE("drain", pre, t_drain, t_nothing, .preemptions = 4, .weak = true),
+        FREEZE("pending", pre, t_pending, t_nothing, .preemptions = 3, .weak = true),
         FREEZE("leave", pre, t_leave, t_nothing, .preemptions = 3),
-        FREEZE("room", pre_full, t_free, t_nothing, .preemptions = 3),
+        FREEZE("room", pre_full, t_free, t_nothing, .preemptions = 3, .weak = true),
         FREEZE("want", pre_full_want, t_want, t_nothing, .preemptions = 3),
         FREEZE("shorten", pre_long, t_shorten, t_nothing, .preemptions = 2, .full_preemptions = 3),
         FREEZE("two", pre_two, t_alloc, t_free_1, .preemptions = 1, .full_preemptions = 2),
@@ -146,6 +146,6 @@ static const ModelCase model_cases[] = {
         { .name = "abandoned", .pre = pre, .actors = { t_alloc_free, t_nothing, t_freeze_abandoned },
           .post = post_abandoned, .deaths = 1, .preemptions = 3 },
         { .name = "marked-dead", .pre = pre_died, .actors = { t_nothing, t_mark_dead, t_freeze }, .post = post_died,
-          .deaths = 1, .variants = true },
+          .deaths = 1, .variants = true, .weak = true },
 };
 /* clang-format on */

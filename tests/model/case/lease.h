@@ -158,13 +158,13 @@ static void post_dead(unsigned dead) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "alloc", .pre = pre, .actors = { t_alloc, t_nothing, t_end }, .post = post, .deaths = 2,
-          .preemptions = 2, .full_preemptions = 3 },
+          .preemptions = 2, .full_preemptions = 3, .weak = true },
         { .name = "alloc-free", .pre = pre, .actors = { t_alloc_free, t_nothing, t_end }, .post = post, .deaths = 1,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "batch", .pre = pre, .actors = { t_batch_alloc, t_alloc_1, t_end }, .post = post, .deaths = 1,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "batch-free", .pre = pre_objects, .actors = { t_batch_free, t_nothing, t_end }, .post = post,
-          .deaths = 1, .preemptions = 2, .full_preemptions = 3 },
+          .deaths = 1, .preemptions = 2, .full_preemptions = 3, .weak = true },
         { .name = "publish", .pre = pre, .actors = { t_publish, t_alloc_1, t_end }, .post = post, .deaths = 1,
           .preemptions = 2, .full_preemptions = 3 },
         { .name = "take-back", .pre = pre, .actors = { t_take_back, t_nothing, t_end }, .post = post, .deaths = 1,

@@ -45,9 +45,9 @@ static void t_freeze(void) {
 /* clang-format off */
 static const ModelCase model_cases[] = {
         { .name = "alone", .pre = pre, .actors = { t_leave, t_nothing, t_freeze }, .post = recover, .deaths = 2,
-          .preemptions = 4 },
+          .preemptions = 4, .weak = true, .weak_preemptions = 1 },
         { .name = "alloc", .pre = pre, .actors = { t_leave, t_alloc_1, t_freeze }, .post = recover, .deaths = 1,
-          .preemptions = 2, .full_preemptions = 3 },
+          .preemptions = 2, .full_preemptions = 3, .weak = true, .weak_preemptions = 1 },
         { .name = "again", .pre = pre_died, .actors = { t_nothing, t_alloc_1, control_take_over }, .post = recover,
           .deaths = 1, .variants = true, .preemptions = 1, .full_preemptions = 3 },
 };
