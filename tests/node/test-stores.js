@@ -141,6 +141,22 @@ test('a cache handler for Next.js', async () => {
   assert.strictEqual(await one.get('fetch', {}), null);
   await one.set('/page', null, {});
   assert.strictEqual(await one.get('/page', {}), null);
+
+  // A page that was begun before its tag was revalidated is not found after that.
+  assert.strictEqual(await one.get('/page', {}), null);
+  await two.revalidateTag('shoes');
+  await one.set('/page', page, {});
+  assert.strictEqual(await one.get('/page', {}), null);
+  await one.set('/page', page, { cacheControl: { revalidate: 3600, expire: 7200 } });
+  assert.deepStrictEqual((await two.get('/page', {})).cacheControl, { revalidate: 3600, expire: 7200 });
+  // With a profile it is stale by its age, and another process makes it anew meanwhile.
+  const age = async () => (Date.now() - (await one.get('/page', {})).lastModified) / 1000;
+  await two.revalidateTag('shoes', { expire: 600 });
+  assert.ok((await age()) > 3600 && (await age()) < 7200);
+  await one.set('/page', page, { cacheControl: { revalidate: 3600, expire: 7200 } });
+  assert.ok((await age()) < 60);
+  await two.revalidateTag('shoes', { expire: 0 });
+  assert.strictEqual(await one.get('/page', {}), null);
   delete process.env.TSLAB_POOL;
   await daemon.stop();
 });
