@@ -64,13 +64,14 @@
  *
  * Limits. A map with limit_bytes keeps its entries within so many bytes. An entry counts with the size class of its
  * object, and with those of its further objects; tslab_map_statistics() has the sum. Three things come on top: the
- * index, 320 bytes of tables for each 4096 bytes, and slots that are free for other entries of their size. Threads
- * count by themselves, so that together they may exceed the limit by a 64th, and by an entry each. A thread that does
- * nothing meanwhile may have up to 64 KiB of entries that only it has counted; they come on top until it changes the
- * map. A put that has looked at 1 GiB of the pool or at 16384 claims, and found no entry to evict, exceeds the limit,
- * too, and the next one looks on from there. When the limit of a map that evicts is lowered, each put deletes a few
- * more entries than it brings, until the map is within the limit. A map that does not evict keeps its entries then;
- * each may be replaced by one that takes no more.
+ * index, 320 bytes of tables for each 4096 bytes, and slots that are free for other entries of their size: where
+ * such slots come to be many, since sizes change, the entries between them are evicted, also those that were used.
+ * Threads count by themselves, so that together they may exceed the limit by a 64th, and by an entry each. A thread
+ * that does nothing meanwhile may have up to 64 KiB of entries that only it has counted; they come on top until it
+ * changes the map. A put that has looked at 1 GiB of the pool or at 16384 claims, and found no entry to evict,
+ * exceeds the limit, too, and the next one looks on from there. When the limit of a map that evicts is lowered, each
+ * put deletes a few more entries than it brings, until the map is within the limit. A map that does not evict keeps
+ * its entries then; each may be replaced by one that takes no more.
  *
  * Eviction. A put that would exceed the limit fails with -ENOSPC or, with TSLAB_MAP_EVICT_SIEVE, evicts: it first
  * deletes as many entries as it needs room for, namely those that were not used for long. Where sizes differ, large

@@ -30,6 +30,8 @@
 #define KEPT_SHARE 1024
 #define VICTIM_LOOKS 20U /* a slot without a victim, such as a claim, counts as so many slabs */
 #define FORGET_LOOKS 4U /* so does a slab that is taken out of the map's set */
+#define OTHERS_MAX                                                                                           \
+        16U /* slabs looked at, at most, for one that has free slots: bits of others may be in the set */
 #define CHOICE_MAX 8 /* slabs, of which the one with the fewest visited entries is emptied */
 
 /* Whether the slot has a live leaf that names this map. The map need not hold it any more. */
@@ -114,19 +116,58 @@ typedef struct Step {
         bool whole; /* it passes all slots of the slab, without a victim */
 } Step;
 
+/* Whether other slabs that entries of this class can be put into have free slots. */
+static bool has_other_slabs(const ShmArena *arena, uint32_t slab, SlabWord w) {
+        uint32_t set = shm_set_partial(arena, slab_word_epoch(w), slab_word_class(w)), other = 0;
+
+        for (uint32_t n = 0; n < OTHERS_MAX && shm_set_find(arena, set, other, &other); n++, other++)
+                if (other != slab && shm_set_wants(arena, set, shm_slab_word(arena, other)))
+                        return true;
+        return false;
+}
+
+/* Whether the slots have entries of this map alone, which take less memory than the slab has free. */
+static bool are_worth_less(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
+        const ShmClass *class = shm_slab_class(trie->arena, shm_slab_word(trie->arena, slab));
+        uint64_t n_free = class->n_slots - (uint64_t) __builtin_popcountll(slots), cost = 0;
+        ShmMapView view;
+
+        for (; slots != 0 && cost < n_free * class->size; slots &= slots - 1) {
+                if (!view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
+                        return false;
+                cost += shm_map_view_cost(trie->arena, &view);
+        }
+        return cost < n_free * class->size;
+}
+
+/*
+ * Whether the slab is to lose all entries, also those that were used: it has few, and others of its class have room for
+ * new ones. Else a few such entries would keep many slabs after the sizes of entries have changed.
+ */
+static bool is_to_be_emptied(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
+        SlabWord w = shm_slab_word(trie->arena, slab);
+
+        return slab_word_is_sparse(w) && slab_word_epoch(w) < trie->arena->n_epochs &&
+               slab_word_class(w) < trie->arena->n_classes && has_other_slabs(trie->arena, slab, w) &&
+               are_worth_less(trie, slab, slots);
+}
+
 /* In the slab that the hand is at, it passes all slots up to the first victim or, without one, up to the last slot. */
 static void step_in_slab(const ShmTrie *trie, ShmHand h, uint64_t slots, Step *ret) {
         const ShmSlabLine *line = &trie->arena->lines[h.slab];
         uint64_t young = shm_hint_load(&line->young[(h.sweep & 1) ^ h.young]);
         uint64_t visited = shm_hint_load(&line->visited);
         uint64_t ahead = UINT64_MAX << h.slot, looked_at = ahead & slots & (h.young ? young : ~young);
+        uint64_t victims = looked_at & ~visited;
 
+        if (__builtin_expect(is_to_be_emptied(trie, h.slab, slots), 0))
+                victims = ahead & slots & ~shm_hint_load(&line->young[h.sweep & 1]);
         ret->slab = h.slab;
-        ret->victim = first_own(trie, h.slab, looked_at & ~visited);
+        ret->victim = first_own(trie, h.slab, victims);
         ret->whole = h.slot == 0 && ret->victim == 0;
         ret->passed = ret->victim ? ahead & (ret->victim | (ret->victim - 1)) : ahead;
         ret->young = h.young ? 0 : slots & young & ret->passed;
-        ret->spared = looked_at & visited & ret->passed;
+        ret->spared = looked_at & visited & ret->passed & ~ret->victim;
         h.slot = ret->victim ? (uint32_t) __builtin_ctzll(ret->victim) + 1 : SHM_SLOTS_MAX;
         if (h.slot == SHM_SLOTS_MAX) {
                 h.slab++;

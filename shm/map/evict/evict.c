@@ -28,6 +28,9 @@
  * of its pages are smaller than the mean. With one at half of the mean fewer requests miss than at a third, but the
  * sizes change so much that more slots stay empty.
  *
+ * A slab with few entries, which others of its class have room for, loses all of them: entries that are used would keep
+ * it for ever while the sizes of entries change (is_to_be_emptied() in evict-pass.c).
+ *
  * Each class has a hand: if the pool has no memory left, only slots of the put's class help. Otherwise the hand that is
  * furthest behind moves next, so that the hands together are one hand that goes over all slabs.
  *

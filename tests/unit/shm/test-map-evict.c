@@ -1163,6 +1163,67 @@ static void test_evict_sparse(void **state) {
         assert_int_equal(put(f, n, LARGE), 0);
 }
 
+/* The slabs in use that are not the index's. */
+static uint32_t n_slabs_of_entries(const Fixture *f) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < shm_arena_n_slabs_ever(&f->arena); i++) {
+                SlabWord w = shm_slab_word(&f->arena, i);
+
+                n += slab_word_state(w) >= SLAB_PARTIAL && slab_word_epoch(w) != (f->maps & 0xff);
+        }
+        return n;
+}
+
+/*
+ * Entries of one size after another come, three times as many as the limit allows. Of each size 3 % are in use, which
+ * keep no slabs once others come.
+ */
+static void test_evict_after_sizes_change(void **state) {
+        static const uint32_t sizes[] = { 8, 40, 88, 200, 500, 200, 88, 40, 8 };
+        enum { LIMIT = 2 << 20 };
+        Fixture *f = *state;
+        uint32_t key = 0;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, LIMIT);
+        srand(7);
+        for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                uint32_t first = key, n = 3 * LIMIT / (uint32_t) shm_leaf_size(4, sizes[i], 0);
+
+                for (; key < first + n; key++) {
+                        assert_int_equal(put(f, key, sizes[i]), 0);
+                        (void) get(f, first + (uint32_t) rand() % (key - first + 1) / 33 * 33);
+                        (void) get(f, first + (uint32_t) rand() % (key - first + 1) / 33 * 33);
+                }
+                assert_true(n_slabs_of_entries(f) < LIMIT / SHM_SLAB_SIZE * 21 / 20);
+        }
+}
+
+/* Large entries that are in use stay, though slabs have little else: they take more memory than these have free. */
+static void test_evict_spares_large_in_sparse(void **state) {
+        enum { LARGE = 100000, N = 64, LIMIT = 1 << 20 };
+        Fixture *f = *state;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < N; i++)
+                assert_int_equal(put(f, i, LARGE), 0);
+        for (uint32_t i = 1; i < N - 1; i++) {
+                ShmMapKey key = key_of(f, &i);
+
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &key, 0), 0);
+        }
+        shm_actor_enter(&f->actor);
+        (void) shm_cache_drain(&f->actor);
+        shm_actor_leave(&f->actor);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, LIMIT);
+        for (uint32_t i = N; totals(f).evictions < 4 * LIMIT / COST; i++) {
+                assert_int_equal(get(f, 0), LARGE);
+                assert_int_equal(get(f, N - 1), LARGE);
+                assert_int_equal(put(f, i, SIZE), 0);
+        }
+}
+
 /* The pool was full at a time that is not to come for long, as far as one can tell: no entry goes for that. */
 static void test_evict_scribbled_full(void **state) {
         Fixture *f = *state;
@@ -1346,6 +1407,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_in_vain, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_sparse, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_after_sizes_change, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_spares_large_in_sparse, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_scribbled, setup_middle, teardown),
