@@ -82,13 +82,15 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        REVOKE("alloc", pre, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 3),
+        REVOKE("alloc", pre, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 3,
+               .weak = true, .weak_preemptions = 1),
         REVOKE("alloc-reuse", pre, t_batch_alloc, t_alloc_elsewhere, .preemptions = 2, .full_preemptions = 3),
         REVOKE("alloc-late", pre_late, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 2, .late = 2),
         REVOKE("alloc-left-out", pre_left_out, t_batch_alloc, t_nothing, .deaths = 1, .preemptions = 2, .late = 2),
         REVOKE("fill", pre, t_fill, t_nothing, .deaths = 1, .preemptions = 3),
         REVOKE("fill-reuse", pre, t_fill, t_alloc_elsewhere, .preemptions = 2, .full_preemptions = 3),
-        REVOKE("free", pre, t_batch_free, t_nothing, .deaths = 1, .preemptions = 3),
+        REVOKE("free", pre, t_batch_free, t_nothing, .deaths = 1, .preemptions = 3,
+               .weak = true, .weak_preemptions = 1),
         REVOKE("free-reuse", pre, t_batch_free, t_alloc_elsewhere, .preemptions = 2, .full_preemptions = 3),
         REVOKE("free-other", pre, t_batch_free, t_free_1, .deaths = 1, .preemptions = 2),
         REVOKE("free-full", pre_full, t_batch_free, t_nothing, .deaths = 1, .preemptions = 3),

@@ -27,24 +27,31 @@ static void pre_fences(void) {
         world_actor(0)->record->flags = SHM_RECORD_FENCES;
 }
 
+/* Control is a daemon: it looks at no records in front of that, which would be behind a fence, too. */
+static void pre_fences_daemon(void) {
+        pre_fences();
+        world_actor(2)->process = 0;
+}
+
 /* It goes on, whether it was told that the membarrier failed or not. */
 static void t_freeze(void) {
         control_freeze(1);
         control_freeze(1);
 }
 
-#define DENIED(_name, _pre, _t0)                                                                             \
+#define DENIED(_name, _pre, _t0, _more...)                                                                   \
         {                                                                                                    \
                 .name = _name, .pre = _pre, .actors = { _t0, t_nothing, t_freeze }, .post = world_check,     \
-                .deaths = 1, .late = 4                                                                       \
+                .deaths = 1, .late = 4, _more                                                                \
         }
 
 static const ModelCase model_cases[] = {
-        DENIED("pop", pre, t_alloc),
+        DENIED("pop", pre, t_alloc, .weak = true, .weak_preemptions = 1),
         DENIED("free", pre, t_free),
         DENIED("drain", pre, t_drain),
         DENIED("first-pop", pre_first, t_alloc),
-        DENIED("fences-pop", pre_fences, t_alloc),
+        DENIED("fences-pop", pre_fences, t_alloc, .weak = true, .weak_preemptions = 1),
+        DENIED("fences-pop-daemon", pre_fences_daemon, t_alloc, .weak = true, .weak_preemptions = 1),
         DENIED("fences-free", pre_fences, t_free),
         DENIED("fences-drain", pre_fences, t_drain),
 };

@@ -169,7 +169,8 @@ static void t_batch_free(void) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        MAINTAIN("empty-pop", t_alloc, t_nothing, t_empty, post_empty, .preemptions = 4),
+        MAINTAIN("empty-pop", t_alloc, t_nothing, t_empty, post_empty, .preemptions = 4,
+                 .weak = true, .weak_preemptions = 1),
         MAINTAIN("empty-free", t_free, t_nothing, t_empty, post_empty, .preemptions = 4),
         MAINTAIN("empty-drain", t_drain, t_nothing, t_empty, post_empty, .preemptions = 4),
         MAINTAIN("empty-two", t_alloc, t_free_1, t_empty, post_empty, .preemptions = 1, .full_preemptions = 2),
@@ -184,11 +185,13 @@ static const ModelCase model_cases[] = {
         MAINTAIN("close-pop", t_alloc, t_nothing, t_close, post_close, .preemptions = 3),
         { .name = "close-refill", .pre = pre_cold, .actors = { t_alloc, t_nothing, t_close }, .post = post_close,
           .deaths = 1, .preemptions = 3 },
-        MAINTAIN("close-pop-free", t_alloc_free, t_nothing, t_close, post_close, .preemptions = 3),
+        MAINTAIN("close-pop-free", t_alloc_free, t_nothing, t_close, post_close, .preemptions = 3,
+                 .weak = true, .weak_preemptions = 1),
         MAINTAIN("close-free-two", t_free, t_free_1, t_close, post_close, .preemptions = 1, .full_preemptions = 2),
-        MAINTAIN("revoke-pop", t_alloc, t_nothing, t_revoke, post_revoke, .preemptions = 3),
+        MAINTAIN("revoke-pop", t_alloc, t_nothing, t_revoke, post_revoke, .preemptions = 3,
+                 .weak = true, .weak_preemptions = 1),
         MAINTAIN("revoke-pop-free", t_alloc_free, t_nothing, t_revoke, post_revoke, .preemptions = 2,
-                 .full_preemptions = 3),
+                 .full_preemptions = 3, .weak = true, .weak_preemptions = 1),
         MAINTAIN("revoke-free-two", t_free, t_free_1, t_revoke, post_revoke, .preemptions = 1,
                  .full_preemptions = 2),
 };

@@ -165,16 +165,16 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        NOTES("pop", pre_cached, t_alloc_publish, t_free_1),
-        NOTES("pop-two", pre_cached, t_two, t_alloc_1),
+        NOTES("pop", pre_cached, t_alloc_publish, t_free_1, .weak = true, .weak_preemptions = 1),
+        NOTES("pop-two", pre_cached, t_two, t_alloc_1, .weak = true, .weak_preemptions = 1),
         NOTES("pop-late", pre_cached_late, t_alloc_publish, t_free_1, .late = 3),
         NOTES("refill", pre_refill, t_alloc_publish, t_alloc_1),
-        NOTES("uncached", pre_uncached, t_alloc_publish, t_alloc_1),
+        NOTES("uncached", pre_uncached, t_alloc_publish, t_alloc_1, .weak = true, .weak_preemptions = 1),
         NOTES("uncached-late", pre_uncached_late, t_alloc_publish, t_free_1, .late = 3),
-        NOTES("take-back", pre_cached, t_alloc_take_back, t_alloc_1),
+        NOTES("take-back", pre_cached, t_alloc_take_back, t_alloc_1, .weak = true, .weak_preemptions = 1),
         NOTES("take-back-uncached", pre_uncached, t_alloc_take_back, t_alloc_1),
-        NOTES("full", pre_cached_full, t_refused, t_alloc_1),
-        NOTES("full-refill", pre_refill_full, t_refused, t_free_1),
+        NOTES("full", pre_cached_full, t_refused, t_alloc_1, .weak = true, .weak_preemptions = 1),
+        NOTES("full-refill", pre_refill_full, t_refused, t_free_1, .weak = true, .weak_preemptions = 1),
         NOTES("full-uncached", pre_uncached_full, t_refused, t_alloc_1),
 };
 /* clang-format on */

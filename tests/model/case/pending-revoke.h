@@ -136,7 +136,7 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        PENDING("pop", pre_cached, t_publish),
+        PENDING("pop", pre_cached, t_publish, .weak = true, .weak_preemptions = 1),
         PENDING("pop-late", pre_cached_late, t_publish, .preemptions = 2, .full_preemptions = 3, .late = 2),
         PENDING("pop-take-back", pre_cached, t_take_back, .preemptions = 3),
         PENDING("refill", pre_refill, t_publish),

@@ -153,7 +153,8 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        { .name = "first", .pre = pre_first, .actors = { t_born, t_nothing, t_close }, .post = post_closed },
+        { .name = "first", .pre = pre_first, .actors = { t_born, t_nothing, t_close }, .post = post_closed,
+          .weak = true, .weak_preemptions = 1 },
         { .name = "first-late", .pre = pre_first_late, .actors = { t_born, t_nothing, t_close }, .post = post_closed,
           .late = 3, .preemptions = 3 },
         AGAIN("pop", pre_pop, t_born_free, t_nothing, .deaths = 1, .preemptions = 2, .full_preemptions = 3),

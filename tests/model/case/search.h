@@ -136,11 +136,11 @@ static void post(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        SEARCH("free", pre_free, t_alloc, t_nothing),
+        SEARCH("free", pre_free, t_alloc, t_nothing, .weak = true, .weak_preemptions = 1),
         SEARCH("free-alloc", pre_free, t_alloc, t_alloc_1, .preemptions = 3, .full_preemptions = 5),
-        SEARCH("listed", pre_list, t_alloc, t_nothing),
-        SEARCH("emptied", pre_empty, t_alloc, t_nothing),
-        SEARCH("taken", pre_take, t_alloc, t_nothing),
+        SEARCH("listed", pre_list, t_alloc, t_nothing, .weak = true, .weak_preemptions = 1),
+        SEARCH("emptied", pre_empty, t_alloc, t_nothing, .weak = true, .weak_preemptions = 1),
+        SEARCH("taken", pre_take, t_alloc, t_nothing, .weak = true, .weak_preemptions = 1),
         SEARCH("emptied-alloc", pre_empty, t_alloc, t_alloc_1, .preemptions = 2, .full_preemptions = 4),
         SEARCH("emptied-free", pre_empty, t_alloc, t_free_1, .preemptions = 2, .full_preemptions = 4),
         SEARCH("taken-alloc", pre_take, t_alloc, t_alloc_1, .preemptions = 2, .full_preemptions = 4),

@@ -142,11 +142,14 @@ static void post(unsigned dead) {
 static const ModelCase model_cases[] = {
         { .name = "drop-free", .pre = pre_live, .actors = { drop, free_1, also_free_1 }, .post = post, .deaths = 1 },
         { .name = "drop-free-alone", .pre = pre_live_alone, .actors = { drop, free_1, also_free_1 }, .post = post,
-          .deaths = 1 },
+          .deaths = 1, .weak = true, .weak_preemptions = 1 },
         { .name = "drop-batch", .pre = pre_batch, .actors = { drop, batch_free, free_all }, .post = post, .deaths = 1 },
-        { .name = "gone-free", .pre = pre_gone, .actors = { drop, alloc_1, also_free_1 }, .post = post, .deaths = 1 },
-        { .name = "gone-get", .pre = pre_gone, .actors = { drop, alloc_1, get_stale }, .post = post, .deaths = 1 },
-        { .name = "gone-gone", .pre = pre_gone_clients, .actors = { alloc_0, alloc_1 }, .post = post, .deaths = 2 },
+        { .name = "gone-free", .pre = pre_gone, .actors = { drop, alloc_1, also_free_1 }, .post = post, .deaths = 1,
+          .weak = true, .weak_preemptions = 1 },
+        { .name = "gone-get", .pre = pre_gone, .actors = { drop, alloc_1, get_stale }, .post = post, .deaths = 1,
+          .weak = true, .weak_preemptions = 1 },
+        { .name = "gone-gone", .pre = pre_gone_clients, .actors = { alloc_0, alloc_1 }, .post = post, .deaths = 2,
+          .weak = true, .weak_preemptions = 1 },
         { .name = "surplus", .pre = pre_looked_at, .actors = { drop_tags_alone, alloc_1, also_free_1 }, .post = post,
           .deaths = 1 },
 };
