@@ -91,7 +91,9 @@ ShmRecordOwner shm_record_owner(const ShmArena *arena, uint32_t record) {
 
 /* Member by member: a compound literal would be made on the stack first, and a signal handler's may have no 10 KiB. */
 static void actor_init_view(ShmActor *actor, ShmArena *arena, uint32_t record) {
-        memset(actor, 0, sizeof(*actor));
+        memset(actor, 0, offsetof(ShmActor, places));
+        /* A key of zeros is that of a slab that was dropped: no place is one of it, while there are no caches. */
+        memset(actor->places, 0xff, sizeof(actor->places));
         actor->record = shm_arena_record(arena, record);
         actor->attention = UINT64_MAX;
         actor->caches = (uint8_t *) shm_arena_cache(arena, record, 0, 0);
@@ -105,10 +107,7 @@ static void actor_init_view(ShmActor *actor, ShmArena *arena, uint32_t record) {
         actor->epoch_stride = shm_cache_group(arena->n_classes) * (uint32_t) sizeof(ShmCache);
         actor->mode = SHM_CACHE_OFF;
         actor->seen = UINT64_MAX;
-        /* A key of zeros is that of a slab that was dropped: no place is one of it, while there are no caches. */
         actor->freed_key = UINT64_MAX;
-        for (uint32_t i = 0; i < SHM_EPOCHS_MAX * SHM_CLASSES_MAX; i++)
-                actor->places[i].key = UINT32_MAX;
 }
 
 void shm_actor_init_daemon(ShmActor *actor, ShmArena *arena) {

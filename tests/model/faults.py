@@ -340,7 +340,7 @@ FAULTS = [
     ('cache: key of a closed epoch that a slab may have', 'unit-cache', 'shm/cache/cache.c',
      'slab_key(class, epoch, era) : UINT32_MAX,', 'slab_key(class, epoch, era) : 0,'),
     ('cache: keys of places are zeros before there are caches', 'unit-cache', 'shm/arena/record.c',
-     'actor->places[i].key = UINT32_MAX;', 'actor->places[i].key = 0;'),
+     'memset(actor->places, 0xff,', 'memset(actor->places, 0,'),
     ('cache: the key of the last free is zeros before there are caches', 'unit-cache', 'shm/arena/record.c',
      'actor->freed_key = UINT64_MAX;', ''),
     ('cache: attention not compared', 'cache', 'shm/cache/cache-hit.h',
