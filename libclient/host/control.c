@@ -43,6 +43,8 @@
 
 #define CLOSE_WAIT_USEC 200000
 #define CLOSE_SLICE_USEC 200
+#define SPIN_USEC 20
+#define SPIN_TICKS 1000
 #define IDLE_MOMENT_USEC 1000
 #define IDLE_WAIT_USEC (2 * SHM_STORES_USEC)
 #define THAW_EVERY_MSEC 2 /* a freeze may stay, for example if membarrier fails */
@@ -109,19 +111,33 @@ static void maintain_end(ShmMaintain *m) {
                 (void) madvise((void *) begin, end - begin, MADV_DONTNEED);
 }
 
+/* To sleep takes four times as long as the shortest wait, in which most threads end their operation. */
+static void wait_for_threads(uint64_t usec) {
+        uint64_t end = proto_deadline(usec);
+        struct timespec slice;
+
+        if (usec > SPIN_USEC) {
+                usec = usec < CLOSE_SLICE_USEC ? usec : CLOSE_SLICE_USEC;
+                slice = (struct timespec){ .tv_nsec = (long) usec * 1000 };
+                nanosleep(&slice, NULL);
+        } else {
+                while (proto_deadline_left(end) > 0)
+                        shm_pause(SPIN_TICKS);
+        }
+}
+
 /*
  * Runs until there is nothing to do, or until only threads are left that stay inside a call: they end the freeze
  * themselves. `brief`: nor does it wait for the millisecond after which a freeze sees threads of other processes.
  */
 static void maintain_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
-        const struct timespec slice = { .tv_nsec = CLOSE_SLICE_USEC * 1000 };
         uint64_t now = proto_now_usec(), end = now + wait_usec, next;
 
         while ((next = shm_maintain_step(m, now)) != SHM_MAINTAIN_IDLE) {
                 if (next > now && (now >= end || (brief && shm_freeze_waits_for_time(&m->freeze))))
                         break;
                 if (next > now)
-                        nanosleep(&slice, NULL);
+                        wait_for_threads(next - now);
                 now = proto_now_usec();
         }
 }
