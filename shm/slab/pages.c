@@ -34,6 +34,7 @@
 #include "shm/slab/tags.h"
 
 #define TRIES_MAX 256U
+#define TAGS_STAY_SHARE 128U /* small pools give all tags back */
 
 /* The slabs of [slab, slab + n) that are in the group of `slab`, as a mask of the group. */
 static uint64_t group_mask(uint32_t slab, uint32_t n) {
@@ -156,10 +157,12 @@ static void pages_undo_run(ShmActor *actor, uint32_t slab, uint32_t n) {
         add_run(actor->arena, SHM_SET_UNCOMMITTED, slab, n);
 }
 
-/* Pages for the tags of a run. False: there is no memory. */
+/* Pages for the tags of a BUSY run. False: there is no memory. Tags that count have pages. */
 static bool pages_populate_tags(const ShmArena *arena, uint32_t slab, uint32_t n) {
         int r;
 
+        if (shm_tags_count(arena, slab, n))
+                return true;
         do
                 r = pages_fallocate(arena, 0, &arena->tags[slab], n * sizeof(ShmTags));
         while (r == -EINTR);
@@ -289,6 +292,18 @@ static void punch_group(ShmArena *arena, uint32_t group, uint64_t rest) {
         }
 }
 
+/*
+ * Slabs of the group whose tags stay: at most the first 64 of a pool, 16 KiB, which are taken again and again. To give
+ * a page of tags back, and to make it again, takes a sixth of the time of a request with an epoch of its own.
+ */
+static uint64_t tags_that_stay(const ShmArena *arena, uint32_t group) {
+        uint32_t n = arena->n_slabs / TAGS_STAY_SHARE;
+
+        if (group > 0 || n < SHM_TAGS_PER_PAGE)
+                return 0;
+        return group_mask(0, n < 64 ? n / SHM_TAGS_PER_PAGE * SHM_TAGS_PER_PAGE : 64);
+}
+
 /* The slabs whose tags are in the same page as those of the group's slab number `first`. */
 static uint64_t tags_page_mask(uint32_t first) {
         return group_mask(first, SHM_TAGS_PER_PAGE);
@@ -311,6 +326,7 @@ static bool all_uncommitted(const ShmArena *arena, uint32_t group, uint64_t mask
 static uint64_t begin_sharers(ShmActor *control, uint32_t group, uint64_t taken) {
         uint64_t sharers = 0;
 
+        taken &= ~tags_that_stay(control->arena, group);
         for (uint32_t first = 0; first < 64; first += SHM_TAGS_PER_PAGE) {
                 uint64_t page = tags_page_mask(first);
 
@@ -336,7 +352,7 @@ static size_t tags_run_size(uint64_t away, uint32_t first) {
 static void drop_tags(ShmArena *arena, uint32_t group, uint64_t held) {
         uint64_t away = 0;
 
-        for (uint64_t rest = held; rest != 0; rest &= rest - 1) {
+        for (uint64_t rest = held & ~tags_that_stay(arena, group); rest != 0; rest &= rest - 1) {
                 uint32_t bit = (uint32_t) __builtin_ctzll(rest);
 
                 away |= (uint64_t) shm_tags_put_away(arena, group * 64 + bit) << bit;
@@ -388,6 +404,8 @@ static uint64_t drop_if_surplus(ShmActor *control, uint32_t slab) {
 static void drop_tags_page(ShmActor *control, uint32_t slab) {
         uint64_t held;
 
+        if (tags_that_stay(control->arena, slab / 64) & tags_page_mask(slab))
+                return;
         shm_actor_intend(control, shm_intent_other(SHM_INTENT_RUN, slab, SHM_TAGS_PER_PAGE));
         held = begin_group(control, slab / 64, tags_page_mask(slab), SLAB_UNCOMMITTED);
         drop_tags(control->arena, slab / 64, held);

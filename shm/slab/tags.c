@@ -74,6 +74,13 @@ bool shm_tags_put_away(const ShmArena *arena, uint32_t slab) {
         return true;
 }
 
+bool shm_tags_count(const ShmArena *arena, uint32_t slab, uint32_t n) {
+        /* ORDER: rlx; the holder's alone. */
+        while (n > 0 && shm_load_rlx(&arena->lines[slab + n - 1].tag_floor) & TAGS_COUNT)
+                n--;
+        return n == 0;
+}
+
 void shm_tags_bring_back(const ShmArena *arena, uint32_t slab) {
         uint32_t *at = &arena->lines[slab].tag_floor,
                  floor = shm_load_rlx(at); /* ORDER: rlx; the holder's alone. */

@@ -16,6 +16,8 @@ static_assert(64 % SHM_TAGS_PER_PAGE == 0, "a group of slabs has whole pages of 
  * floor, and still count.
  */
 bool shm_tags_put_away(const ShmArena *arena, uint32_t slab);
+/* Whether the tags of the BUSY slabs [slab, slab + n) count, and so have pages. */
+bool shm_tags_count(const ShmArena *arena, uint32_t slab, uint32_t n);
 /* For a BUSY slab that is to be FREE, and whose tags have a page: from now on the tags count. */
 void shm_tags_bring_back(const ShmArena *arena, uint32_t slab);
 

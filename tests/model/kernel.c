@@ -26,10 +26,21 @@ static void expect_busy(uint32_t slab, const char *what) {
                 model_fail("%s of slab %u while it is %s", what, slab, slab_state_to_string(state));
 }
 
+static uint32_t slab_of_tags(uint64_t offset) {
+        return (uint32_t) ((offset - (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base)) /
+                           sizeof(ShmTags));
+}
+
+static void make_tags(uint64_t offset, uint64_t size) {
+        uint32_t first = slab_of_tags(offset), last = slab_of_tags(offset + size - 1);
+
+        for (uint32_t page = first / SHM_TAGS_PER_PAGE; page <= last / SHM_TAGS_PER_PAGE && page < 64; page++)
+                world.tag_pages |= UINT64_C(1) << page;
+}
+
 /* A step for each cell that changes. */
 static void drop_tags(uint64_t offset) {
-        uint32_t first = (uint32_t) ((offset - (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base)) /
-                                     sizeof(ShmTags));
+        uint32_t first = slab_of_tags(offset);
 
         for (uint32_t slab = first; slab < first + SHM_TAGS_PER_PAGE; slab++) {
                 ShmPair *tags = (ShmPair *) world_arena.tags[slab].tag;
@@ -38,6 +49,8 @@ static void drop_tags(uint64_t offset) {
                 expect_busy(slab, "tags are dropped");
                 *tags = (ShmPair){};
         }
+        if (first / SHM_TAGS_PER_PAGE < 64)
+                world.tag_pages &= ~(UINT64_C(1) << first / SHM_TAGS_PER_PAGE);
 }
 
 /* A page of caches. A step for each cell that changes. */
@@ -61,10 +74,14 @@ static void change_pages(uint64_t offset, uint64_t size, bool make) {
         uint32_t first, n;
 
         if (offset < base) {
-                if (!make && offset < (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base))
-                        drop_caches(offset, size);
-                else if (!make)
+                bool tags = offset >= (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base);
+
+                if (make && tags)
+                        make_tags(offset, size);
+                else if (tags)
                         drop_tags(offset);
+                else if (!make)
+                        drop_caches(offset, size);
                 return;
         }
         first = (uint32_t) ((offset - base) / SHM_SLAB_SIZE);

@@ -9,6 +9,7 @@
 #include "shm/arena/clock.h"
 #include "shm/cache/batch.h"
 #include "shm/slab/pages.h"
+#include "shm/slab/tags.h"
 
 #define UNDER_WAY 1
 #define WORLD_CLIENT 1 /* all actors are threads of one process */
@@ -524,6 +525,8 @@ static void check_place(unsigned dead, uint32_t slab, SlabWord w) {
                            slab_word_holder(w));
         if (state == SLAB_BUSY && !world_names_slab(dead, slab))
                 model_fail("slab %u is busy, no intent names it", slab);
+        if ((in_use || state == SLAB_FREE) && slab < 64 && !(world.tag_pages >> slab / SHM_TAGS_PER_PAGE & 1))
+                model_fail("slab %u is %s without a page of tags", slab, slab_state_to_string(state));
         if ((in_use || state == SLAB_FREE) && slab < 64 && !(world.pages >> slab & 1))
                 model_fail("slab %u is %s without pages", slab, slab_state_to_string(state));
 }

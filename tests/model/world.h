@@ -35,6 +35,7 @@ typedef struct WorldObject {
 /* The private part. */
 typedef struct World {
         uint64_t pages; /* slabs' pages: shared, as the kernel's state is */
+        uint64_t tag_pages; /* tags have these, by slab / SHM_TAGS_PER_PAGE */
         uint64_t pad;
         WorldObject objects[WORLD_N_OBJECTS];
         uint8_t n_allocs[MODEL_ACTORS_MAX];

@@ -149,6 +149,37 @@ static void test_surplus(void **state) {
         assert_int_equal(t->arena.tags[70].tag[63], 10);
 }
 
+/* In a large pool, the tags of the first slabs stay. Their versions go on, and no other page of tags does. */
+static void test_first_stay(void **state) {
+        ShmGeometry large = test_geometry();
+        ShmSurplus surplus = {};
+        TestArena t;
+        uint64_t handle;
+
+        (void) state;
+        large.slabs_size = 8192 * SHM_SLAB_SIZE;
+        test_arena_init(&t, &large);
+        commit(&t, 64);
+        handle = test_alloc(&t, 64, 0);
+        commit(&t, 64);
+        assert_int_equal(n_tag_pages(&t), 128 / PAGE);
+        assert_int_equal(shm_object_free(&t.actor, handle), 0);
+        drain(&t);
+        drop(&t, 128);
+        assert_int_equal(n_tag_pages(&t), 64 / PAGE);
+        assert_stale(&t, &handle, 1);
+        while (!shm_pages_drop_surplus_step(&t.control, &surplus, 64))
+                ;
+        assert_int_equal(n_tag_pages(&t), 64 / PAGE);
+        for (unsigned round = 0; round < 2; round++) {
+                commit(&t, 128);
+                assert_stale(&t, &handle, 1);
+                drop(&t, 128);
+                assert_int_equal(n_tag_pages(&t), 64 / PAGE);
+        }
+        test_arena_deinit(&t);
+}
+
 /* One a line. */
 /* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
@@ -157,6 +188,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 WITH_ARENA(test_go_and_come), WITH_ARENA(test_one_in_use), WITH_ARENA(test_floor_wraps),
                 WITH_ARENA(test_far_apart),   WITH_ARENA(test_surplus),
+                cmocka_unit_test(test_first_stay),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
