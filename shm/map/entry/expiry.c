@@ -115,6 +115,13 @@ static bool is_squeeze_wanted(const ShmExpiry *expiry) {
         return !shm_map_set_is_empty(&maps);
 }
 
+/* A pass that begins at once notes the exact time, which may be later than the last tick of the clock. */
+static uint64_t since_ms(const uint64_t *at, uint64_t now_ms) {
+        uint64_t then = shm_hint_load(at);
+
+        return now_ms > then ? now_ms - then : 0;
+}
+
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
         ShmExpiry *expiry = &arena->header->expiry;
         uint64_t first = shm_hint_load(&expiry->first);
@@ -122,11 +129,11 @@ bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {
 
         if (first == 0)
                 return false;
-        now = shm_clock_ns(arena) / SHM_NS_PER_MS;
+        now = (at_once ? shm_clock_exact_ns(arena) : shm_clock_ns(arena)) / SHM_NS_PER_MS;
         *ret_now_ms = now;
         if (shm_hint_load(&expiry->hand) != 0)
                 return true;
-        since = now - shm_hint_load(&expiry->begun);
+        since = since_ms(&expiry->begun, now);
         /* PASS_BEGUN: the maintainer died at the very end of the last pass. */
         if (first <= now || first == PASS_BEGUN || shm_hint_load(&expiry->look_again) != 0 ||
             is_squeeze_wanted(expiry))
@@ -285,7 +292,7 @@ static bool are_squeezed(const ShmArena *arena, const ShmMapSet *maps) {
         ShmMapSet squeezed = shm_map_set_load(&expiry->squeezed), left = shm_map_set_less(maps, &squeezed);
         uint64_t now_ms = shm_clock_ns(arena) / SHM_NS_PER_MS;
 
-        return shm_map_set_is_empty(&left) && now_ms - shm_hint_load(&expiry->squeezed_ms) < PASS_MS;
+        return shm_map_set_is_empty(&left) && since_ms(&expiry->squeezed_ms, now_ms) < PASS_MS;
 }
 
 void shm_expiry_squeeze(ShmArena *arena, uint32_t map) {

@@ -19,7 +19,7 @@ ssize_t shm_map_get_touch(ShmActor *actor, const ShmTrie *trie, const ShmMapKey 
 
 /*
  * Whether a step is due. It looks at the clock only if any entry expires. There is some time between two passes, unless
- * `at_once` says that memory is short.
+ * `at_once` says that memory is short: the time is exact then, where it is else that of the last tick.
  */
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms);
 /* After a change of options that say how long entries are kept: the next pass looks at all of these. */

@@ -4,6 +4,8 @@
  */
 #include "shm/clock/pool-clock.h"
 
+#include "shm/arena/arena.h"
+#include "shm/map/entry/expiry.h"
 #include "tests/util/test.h"
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
@@ -121,6 +123,29 @@ static void test_clock_reads_one_clock_in_a_tick(void **state) {
         (void) state;
 }
 
+/*
+ * A call that would fail does not wait for the next tick: at 4 ms a tick, a pool may be full by then of entries whose
+ * time is over. A pass that begins so is not older than the tick says.
+ */
+static void test_entries_expire_within_a_tick(void **state) {
+        static ShmHeader header;
+        ShmArena arena = { .header = &header };
+        uint64_t now_ms, tick_ms;
+
+        monotonic_ns += TICK_NS - monotonic_ns % TICK_NS;
+        tick_ms = shm_clock_ns(&arena) / SHM_NS_PER_MS;
+        header.expiry = (ShmExpiry){ .first = tick_ms + 2, .begun = tick_ms };
+        assert_false(shm_expiry_due(&arena, true, &now_ms));
+        monotonic_ns += 3 * SHM_NS_PER_MS;
+        assert_int_equal(shm_clock_ns(&arena) / SHM_NS_PER_MS, tick_ms);
+        assert_false(shm_expiry_due(&arena, false, &now_ms));
+        assert_true(shm_expiry_due(&arena, true, &now_ms));
+        assert_int_equal(now_ms, tick_ms + 3);
+        header.expiry = (ShmExpiry){ .first = tick_ms, .begun = tick_ms + 3 };
+        assert_false(shm_expiry_due(&arena, false, &now_ms));
+        (void) state;
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(test_clock_suspended_before, setup),
@@ -128,6 +153,7 @@ int main(void) {
                 cmocka_unit_test_setup(test_clock_wall_clock_is_set, setup),
                 cmocka_unit_test_setup(test_clock_suspended_and_set, setup),
                 cmocka_unit_test_setup(test_clock_reads_one_clock_in_a_tick, setup),
+                cmocka_unit_test_setup(test_entries_expire_within_a_tick, setup),
         };
 
         return cmocka_run_group_tests_name("pool-clock", tests, NULL, NULL);
