@@ -1,6 +1,7 @@
 """TSLAB_LIBRARY=/…/libtslab-bundled.so.0 makes a wheel that brings this library along, and the libraries that it needs but
-for those of libc. The module looks for them in its own folder first. TSLAB_LICENSES are the files with the licences of
-the code in there, separated by colons."""
+for those of libc. The module looks for them in its own folder first. TSLAB_LDD is a command that lists them where the
+library is one of another processor. TSLAB_LICENSES are the files with the licences of the code in there, separated by
+colons."""
 
 import os
 import pathlib
@@ -37,7 +38,8 @@ class Wheel(bdist_wheel):
 
 library = os.environ.get('TSLAB_LIBRARY')
 if library:
-    listed = subprocess.run(['ldd', library], check=True, stdout=subprocess.PIPE, text=True).stdout
+    ldd = os.environ.get('TSLAB_LDD', 'ldd').split()
+    listed = subprocess.run([*ldd, library], check=True, stdout=subprocess.PIPE, text=True).stdout
     needed = [path for path in re.findall(r' => (/\S+)', listed) if not re.match(SYSTEM, os.path.basename(path))]
     for path in library, *needed:
         shutil.copy(path, 'tslab')
