@@ -90,6 +90,7 @@ MEASURES = {
     'map-misses': 'requests that miss in caches with so much memory, of an access log and of Zipf\'s distribution',
     'map-evict': 'puts that evict, one by one: at a limit, and in a pool without memory left',
     'map-beside': 'puts into a small map that evicts, alone and beside a large one; puts that fail, by the size of the pool',
+    'map-resident': 'memory of a map that evicts over its limit, also after the sizes of entries have changed',
     'map-claims': 'claiming and computing a key; 8 processes that miss one; the next claim after a kill',
     'map-python': 'get and put by Python programs: maps, caches, sessions',
 }
@@ -102,6 +103,8 @@ MISSES_OWN_MIB = [8, 10, 12, 14, 16, 19, 22, 25, 28, 32, 36, 40, 45, 50, 54, 59,
 EVICT_MIB = 16      # as in bench/web/web-evict.c
 BESIDE_LIMITS = [640, 6400, 64000]  # bytes; this and the next as in bench/web/web-beside.c
 REFUSED_MIB = [64, 256, 1024]
+RESIDENT_SIZES = [16, 32, 100, 300, 1000, 5000]  # as in bench/web/resident.c
+RESIDENT = {'steady': 'one size', 'rising': 'sizes that rise', 'falling': 'sizes that fall'}
 BESIDE_TIMES = ['mean', 'p50', 'p99', 'max']
 REFUSED_TIMES = ['mean', 'p50', 'max']
 EXPIRY = ['before', 'during', 'after']   # phases, as in bench/web/web-expiry.c
@@ -223,6 +226,8 @@ def store_cases():
     beside = [f'{where}_{limit}_{p}_ns' for limit in BESIDE_LIMITS for where in ('alone', 'beside') for p in BESIDE_TIMES]
     yield Case('map-beside', 'map-beside', ['beside'], ['tslab-map'],
                beside + [f'refused_{mib}_{p}_ns' for mib in REFUSED_MIB for p in REFUSED_TIMES], runs=3, whole=True, store=True)
+    yield Case('map-resident', 'map-resident', ['resident'], ['tslab-map'],
+               [f'{name}_{size}' for name in RESIDENT for size in RESIDENT_SIZES], runs=1, whole=True, store=True)
     claims = ['claim_cycle_ns', 'put_cycle_ns', 'computations_per_key'] + [
         f'{time}_{p}_ns' for time in ('wait', 'next_claim') for p in ('p50', 'p99', 'max')]
     for name, daemon in ('map-claims', None), ('map-claims-daemon', []):

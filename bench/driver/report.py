@@ -261,6 +261,9 @@ class Report:
                        for where in ('alone', 'beside') for p in plan.BESIDE_TIMES], ['tslab-map'], title=f'limit of {limit} bytes')
         self.grid([(f'{mib} MiB, {p}', 'map-beside', f'refused_{mib}_{p}_ns', 1000)
                    for mib in plan.REFUSED_MIB for p in plan.REFUSED_TIMES], ['tslab-map'], title='puts that fail')
+        self.tell(texts.RESIDENT)
+        for name, title in plan.RESIDENT.items():
+            self.grid([(str(size), 'map-resident', f'{name}_{size}', 1) for size in plan.RESIDENT_SIZES], ['tslab-map'], title=title)
         self.tell(texts.CLAIMS)
         for case, label in ('map-claims', 'private pool'), ('map-claims-daemon', "a daemon's pool"):
             self.grid([('claim', case, 'claim_cycle_ns', 1000), ('put', case, 'put_cycle_ns', 1000),

@@ -316,6 +316,11 @@ def cache_targets(s):
                       max(b / a for b, a in pairs) if all(map(all, pairs)) else None, bound, 'x')
     failing = [median('map-beside', f'refused_{mib}_mean_ns') for mib in plan.REFUSED_MIB]
     yield at_most('put that fails, mean, worst pool', None if None in failing else max(failing) / 1000, 50, 'us')
+    for name, title in plan.RESIDENT.items():
+        for sizes, bound in (plan.RESIDENT_SIZES[:2], 1.25), (plan.RESIDENT_SIZES[2:], 1.10):
+            found = [median('map-resident', f'{name}_{size}') for size in sizes]
+            yield at_most(f'memory of a map that evicts over its limit, {title}, values of {sizes[0]} to {sizes[-1]} bytes, worst',
+                          None if None in found else max(found), bound, 'x')
     for case, name in ('map-claims', 'a private pool'), ('map-claims-daemon', 'the daemon'):
         yield at_most(f'8 processes that miss one key, computations, {name}', median(case, 'computations_per_key'), 1)
         longest = median(case, 'next_claim_max_ns')

@@ -109,6 +109,11 @@ Puts of 100 bytes into a map of so many bytes that evicts, alone in a pool and b
 fail in a full pool. Microseconds.
 '''
 
+RESIDENT = '''
+Memory of a map that evicts over its limit of 16 MiB, by the bytes of values: of one size; and of all sizes after another,
+each of which takes the place of the last, while 3 % of the entries are in use. Index and tables are included.
+'''
+
 CLAIMS = '''
 One computation at a time: a claim, its fulfilment and a delete, beside a put and a delete; 8 processes that miss one key,
 which one of them computes for a millisecond: the others' wait after that; a claimer killed while 7 wait: the time until

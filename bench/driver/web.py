@@ -37,8 +37,8 @@ def nginx(folder):
     """nginx's command, or None where it lacks Lua."""
     if not shutil.which('nginx') or not (NGINX_MODULES / 'ngx_http_lua_module.so').exists():
         return None
-    text = (SOURCES / 'shdict.conf').read_text(encoding='utf-8')
-    for name, value in {'FOLDER': folder, 'MODULES': NGINX_MODULES, 'SCRIPT': SOURCES / 'shdict.lua',
+    text = (SOURCES / 'shdict' / 'shdict.conf').read_text(encoding='utf-8')
+    for name, value in {'FOLDER': folder, 'MODULES': NGINX_MODULES, 'SCRIPT': SOURCES / 'shdict' / 'shdict.lua',
                         'USER': user()}.items():
         text = text.replace(name, str(value))
     path = os.path.join(folder, 'nginx.conf')

@@ -13,6 +13,7 @@
  *      misses      requests that miss in a cache with so much memory
  *      evict-...   puts into a cache that is full, one by one
  *      beside      puts into a small cache beside a large map; puts that fail in pools of several sizes
+ *      resident    the memory of a cache over its limit, also after the sizes of entries have changed
  *      claims      one computation at a time
  *
  * Prints JSON: ns of each operation, measured apart; "series" has curves. Redis and memcached are asked over Unix
@@ -58,6 +59,7 @@ static const struct {
         { "evict-limit", web_evict_limit },
         { "evict-full", web_evict_full },
         { "beside", web_beside },
+        { "resident", web_resident },
 };
 
 void web_make_keys(Web *web, const char *prefix, uint32_t n) {

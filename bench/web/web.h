@@ -43,3 +43,4 @@ void web_evict_limit(Web *web);
 void web_evict_full(Web *web);
 void web_claims(Web *web);
 void web_beside(Web *web);
+void web_resident(Web *web);
