@@ -1134,6 +1134,8 @@ FAULTS = [
      'bits_set(&line->young[parity], slot_id_mask(id));', ''),
     ('evict: an entry that is replaced goes for what replaces it', 'unit-map-evict', 'shm/map/evict/evict-pass.c',
      'view->handle != old &&', ''),
+    ('evict: in a pool that was full, entries go though slabs have free slots', 'unit-map-evict', 'shm/map/evict/evict.c',
+     'has_slot(actor, s.key) ||', '(has_slot(actor, s.key), 0) ||'),
     ('evict: slabs with few entries are kept', 'unit-map-evict', 'shm/map/evict/evict-pass.c',
      '__builtin_expect(is_to_be_emptied(trie, h.slab, slots), 0)', '(is_to_be_emptied(trie, h.slab, slots), 0)'),
     ('evict: slabs with few entries are emptied though no other has room', 'unit-map-evict', 'shm/map/evict/evict-pass.c',

@@ -67,6 +67,7 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/trie/trie-shrink.h"
+#include "shm/slab/slab.h"
 
 #define SMALL_SHARE 3 /* an entry is small if it takes less than the mean divided by this */
 #define EXTRA_MAX 16 /* entries that a put evicts at most for a lowered limit, unless its size needs more */
@@ -394,12 +395,32 @@ bool shm_evict_for_object(ShmActor *actor, uint64_t size, uint32_t n_tries) {
         return true;
 }
 
-/* Whether this thread has a slot for the put in its cache. */
+/* The word of the first slab in the set. False: there is none. */
+static bool first_word(const ShmArena *arena, uint32_t set, SlabWord *ret) {
+        uint32_t slab;
+
+        if (!shm_set_find(arena, set, 0, &slab))
+                return false;
+        *ret = shm_slab_word(arena, slab);
+        return true;
+}
+
+/*
+ * Whether there is a slot for the put: in the cache of this thread, in a slab of its class, or in a free slab. A set
+ * may have bits of other slabs; the next allocation takes these out.
+ */
 static bool has_slot(const ShmActor *actor, uint64_t key) {
         const ShmPlaceOf *place = &actor->places[shm_place_index_of(key)];
+        uint32_t partial = shm_set_partial(actor->arena, slab_key_epoch(key), slab_key_class(key));
+        SlabWord w;
 
         /* ORDER: rlx; ours, or a hint. */
-        return place->key == key && shm_load_rlx(&shm_cache_at_place(actor, place)->count) > 0;
+        if (place->key == key && shm_load_rlx(&shm_cache_at_place(actor, place)->count) > 0)
+                return true;
+        if (first_word(actor->arena, partial, &w) && slab_word_state(w) == SLAB_PARTIAL &&
+            (w.high & SLAB_KEY_MASK) == key)
+                return true;
+        return first_word(actor->arena, SHM_SET_FREE, &w) && slab_word_state(w) == SLAB_FREE;
 }
 
 bool shm_evict_was_full(const ShmTrie *trie) {
@@ -409,9 +430,9 @@ bool shm_evict_was_full(const ShmTrie *trie) {
 }
 
 /*
- * If the pool was full a moment ago, evicts before the allocation, since an allocation that fails takes longer. If the
- * next entries to evict are another map's, nothing is done: a failed allocation then empties whole slabs, which is
- * enough for many puts.
+ * If the pool was full a moment ago, and has no slot for the put, evicts before the allocation, since an allocation
+ * that fails takes longer. If the next entries to evict are another map's, nothing is done: a failed allocation then
+ * empties whole slabs, which is enough for many puts.
  */
 static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *evict) {
         Search s = { .actor = actor, .counts = trie, .from = trie, .evict = evict, .looks = LOOKS_MAX };
@@ -419,8 +440,8 @@ static void evict_ahead(ShmActor *actor, const ShmTrie *trie, const ShmEvict *ev
         ShmTrie other;
 
         if (shm_hint_load(&state_of(trie)->full_ms) == 0 || !shm_map_set_has(&maps, trie->map - 1) ||
-            evict->chained || !key_of(trie, evict, &s.key) || has_slot(actor, s.key) ||
-            !shm_evict_was_full(trie) || shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
+            evict->chained || !key_of(trie, evict, &s.key) || !shm_evict_was_full(trie) ||
+            has_slot(actor, s.key) || shm_evict_from(trie, &maps, &other) != trie || !can_delete(actor))
                 return;
         (void) evict_in_class(&s);
         if (s.emptied)

@@ -1224,6 +1224,31 @@ static void test_evict_spares_large_in_sparse(void **state) {
         }
 }
 
+/* The pool was full a moment ago. But slabs of the put's class have free slots that no thread caches: nothing goes. */
+static void test_evict_nothing_beside_free_slots(void **state) {
+        enum { N = 20 };
+        Fixture *f = *state;
+        uint64_t n_evictions;
+        uint32_t n = 0;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        while (totals(f).evictions < 100)
+                assert_int_equal(put(f, n++, SIZE), 0);
+        for (uint32_t i = n - N; i < n; i++) {
+                ShmMapKey key = key_of(f, &i);
+
+                assert_int_equal(shm_map_delete(&f->actor, &f->trie, &key, 0), 0);
+        }
+        shm_actor_enter(&f->actor);
+        (void) shm_cache_drain(&f->actor);
+        shm_actor_leave(&f->actor);
+        f->arena.header->maps[f->trie.map - 1].full_ms = shm_map_now_ms(&f->trie) + 50;
+        n_evictions = totals(f).evictions;
+        for (uint32_t i = 0; i < N / 2; i++)
+                assert_int_equal(put(f, n + i, SIZE), 0);
+        assert_int_equal(totals(f).evictions, n_evictions);
+}
+
 /* The pool was full at a time that is not to come for long, as far as one can tell: no entry goes for that. */
 static void test_evict_scribbled_full(void **state) {
         Fixture *f = *state;
@@ -1409,6 +1434,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_sparse, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_after_sizes_change, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_large_in_sparse, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_nothing_beside_free_slots, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_claim_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_scribbled, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_beside_scribbled, setup_middle, teardown),
