@@ -11,7 +11,7 @@ const path = require('node:path');
 const { test } = require('node:test');
 const { Daemon, IS_FULL, PACKAGE, ended, installPackages, tslab, waitFor } = require('./util.js');
 
-const NAMES = ['express', 'express-session', 'keyv', 'cache-manager', 'rate-limiter-flexible', 'typescript', '@types/node'];
+const NAMES = ['express', 'express-session', 'keyv', 'cache-manager', 'rate-limiter-flexible', 'typescript', '@types/node', '@types/express-session'];
 const folder = installPackages(NAMES);
 const require_ = createRequire(path.join(folder, 'index.js'));
 const stores = (name) => require(path.join(PACKAGE, 'stores', `${name}.js`));
@@ -212,14 +212,37 @@ test('the types', () => {
     import * as tslab from '${PACKAGE}/lib/index';
     const cache = new tslab.Cache(tslab.open('web'), { ttl: 5, evict: 'sieve' });
     const page: string | undefined = cache.get<string>('page');
+    cache.set('list', [1], { tags: ['shoes'] });
+    const was: boolean = cache.invalidate('shoes');
     const made: Promise<number> = cache.getOrCompute('n', async () => 5);
     const size: number | undefined = cache.map.getInto('k', Buffer.alloc(5));
     const lock: Promise<string | undefined> = cache.lock('l').use(() => 'done');
     // @ts-expect-error: no number is a value of a map
     cache.map.put('k', 5);
-    export { page, made, size, lock };
+    export { page, made, size, lock, was };
+  `);
+  fs.cpSync(PACKAGE, path.join(folder, 'node_modules/tslab'), { recursive: true, dereference: true });
+  fs.writeFileSync(path.join(folder, 'use-stores.ts'), `
+    import * as flexible from 'rate-limiter-flexible';
+    import session = require('express-session');
+    import { Keyv } from 'keyv';
+    import * as tslab from 'tslab';
+    import makeStore = require('tslab/express-session');
+    import { KeyvTslab } from 'tslab/keyv';
+    import Handler = require('tslab/next');
+    import makeLimiter = require('tslab/rate-limiter-flexible');
+    const pool: tslab.Pool = tslab.open('web', { start: true });
+    const keyv = new Keyv({ store: new KeyvTslab(pool, { ttl: 60 }) });
+    const store = new (makeStore(session))(pool, { name: 'sessions' });
+    const handler = session({ store, secret: 's' });
+    const limiter = new (makeLimiter(flexible))({ pool, points: 5, duration: 1 });
+    const left: Promise<flexible.RateLimiterRes> = limiter.consume('k');
+    const done: Promise<void> = new Handler().revalidateTag('t', { expire: 0 });
+    // @ts-expect-error: a pool is needed
+    new KeyvTslab();
+    export { keyv, handler, left, done };
   `);
   const options = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'node16', '--moduleResolution', 'node16',
-    '--types', 'node', 'use.ts'];
+    '--types', 'node', 'use.ts', 'use-stores.ts'];
   execFileSync(path.join(folder, 'node_modules/.bin/tsc'), options, { cwd: folder, stdio: 'inherit', timeout: 120000 });
 });
