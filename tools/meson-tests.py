@@ -19,7 +19,7 @@ KIND = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped', 'IGNORED': 
 N_LINES, N_COLUMNS = 16, 160     # a failed test shows its last lines, and before these so many that give a reason
 COLOUR = re.compile(r'\x1b\[[0-?]*[ -/]*[@-~]')
 REASON = re.compile(r'\bFAIL: |\bERROR\b|Error: |Assertion|: error: |: runtime error: |WARNING: ThreadSanitizer')
-EMULATED = {'unit', 'api', 'slab-alloc', 'stress', 'fuzz', 'conformance'}
+EMULATED = {'unit', 'api', 'slab-alloc', 'stress', 'fuzz', 'conformance', 'foreign'}
 # The explorer makes all steps one after the other, so that its cases are the same on every processor: these show that
 # it works there. All of them would take hours.
 EMULATED_MODELS = {'model-explore', 'model-litmus', 'model-bytes', 'model-set'}

@@ -22,7 +22,7 @@ need_foreign arm64
 need build test cross
 
 # The emulator is asked before the long build.
-configure "$build-$cross" --cross-file "tools/dev/cross/$cross.ini" -D{go,node,php,python}=disabled
+configure "$build-$cross" --cross-file "tools/dev/cross/$cross.ini" -D{go,php,python}=disabled
 "$cross-linux-gnu-gcc" -D_GNU_SOURCE -o "$build-$cross/lacks" tests/emulator/lacks.c
 lacks=$("qemu-$cross-static" "$build-$cross/lacks" | paste -sd' ')
 [[ " $lacks " != *' exec '* ]] ||
