@@ -1,10 +1,14 @@
 """Makes a copy of the crates in which tslab-sys carries the sources of libtslab, for its feature `bundled`: so that it builds
 where this tree is not. `cargo package` and `cargo publish` work there.
 
-    package.py FOLDER [PROTOC_C]
+    package.py [--plain] FOLDER [PROTOC_C]
+
+--plain leaves out the dependencies that are optional. Cargo resolves them, too, and so asks a registry about crates that
+nothing uses.
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +25,13 @@ def unwanted(folder, names):
             or name == '__pycache__']
 
 
-def main(folder, protoc_c='protoc-c'):
+def without_dependencies(manifest):
+    """The features that name the dependencies are there, and bring nothing."""
+    lines = [line for line in manifest.splitlines(True) if 'optional = true' not in line]
+    return re.sub(r'\["dep:.*\]', '[]', ''.join(lines))
+
+
+def main(folder, protoc_c='protoc-c', *, is_plain=False):
     folder = pathlib.Path(folder)
     shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns('target', 'Cargo.lock', 'package.py', '__pycache__'))
     source = folder / 'tslab-sys/source'
@@ -31,9 +41,13 @@ def main(folder, protoc_c='protoc-c'):
     subprocess.run([protoc_c, f'--proto_path={proto}', f'--c_out={proto}', proto / 'tslab.proto'], check=True)
     for crate in 'tslab', 'tslab-sys':
         shutil.copy(ROOT / 'LICENSE', folder / crate)
+    if is_plain:
+        for manifest in folder.glob('*/Cargo.toml'):
+            manifest.write_text(without_dependencies(manifest.read_text(encoding='utf-8')), encoding='utf-8')
 
 
 if __name__ == '__main__':
-    if not 2 <= len(sys.argv) <= 3:
+    arguments = [argument for argument in sys.argv[1:] if argument != '--plain']
+    if not 1 <= len(arguments) <= 2:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    main(*arguments, is_plain=len(arguments) < len(sys.argv) - 1)

@@ -7,14 +7,15 @@ TSLAB_TEST_PACKAGES: a folder of packages, as './dev package' makes it, instead 
 
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'systemd'))
-from run import BOOT_FAILED, HERE, SKIP, boots
+for folder in 'systemd', 'languages':
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', folder))
+import debian  # noqa: E402
+from run import BOOT_FAILED, HERE, SKIP, boots  # noqa: E402
 
 WORK = '/run/tslab-source'
 PAGES = 'sessions.md', 'from-apcu.md', 'frameworks.md'
@@ -25,56 +26,26 @@ OTHERS = ('nginx-light curl python3 composer phpunit php-cache-integration-tests
           'php-symfony-yaml php8.2-xml php8.2-mbstring').split()
 
 
-def servers():
-    """The places of Debian's packages: address, release, components."""
-    form = '$(REPO_URI) $(RELEASE) $(COMPONENT)'
-    lines = subprocess.run(['apt-get', 'indextargets', '--format', form, 'Created-By: Packages'],
-                           stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-    return sorted({line for line in lines if re.search(r'/debian(-security)?/? (bookworm|12)', line)})
-
-
-def call(log, *command, **more):
-    if subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **more).returncode:
-        log.seek(0)
-        print(log.read().decode(errors='replace')[-6000:])
-        sys.exit(f'{command[0]} failed')
-
-
-def build_packages(source, folder):
-    given = os.environ.get('TSLAB_TEST_PACKAGES')
-    if not given:
-        subprocess.run([f'{source}/dev', 'package'], check=True, env={**os.environ, 'TSLAB_BUILD': f'{folder}/build'})
-    for deb in pathlib.Path(given or folder / 'build/packages').glob('*_*.deb'):
-        if 'dbgsym' not in deb.name:
-            shutil.copy(deb, folder)
-
-
 def install(log, root, folder, page):
     """Debian, and the packages that the page's command installs, so that it needs no network any more."""
-    places = servers()
-    main = next(line.split()[0] for line in places if 'security' not in line)
-    call(log, 'debootstrap', '--variant=minbase', f'--include={NEEDED}', 'bookworm', root, main)
-    (root / 'etc/apt/sources.list').write_text(''.join(f'deb {line}\n' for line in places))
-    (root / 'etc/apt/apt.conf.d/50yes').write_text('APT::Get::Assume-Yes "yes";\nAPT::Sandbox::User "root";\n'
-                                                   'APT::Keep-Downloaded-Packages "yes";\n'
-                                                   'Dpkg::Options { "--force-unsafe-io"; };\n')
+    debian.install(log, root, NEEDED)
     shutil.copytree(folder, root / 'srv/packages')
     here = 'cd /srv/packages && export DEBIAN_FRONTEND=noninteractive && '
     command = next(line.strip() for line in page.splitlines() if line.startswith('       apt-get install'))
     for step in ('apt-get update', command.replace('install', 'install --download-only'),
                  f'apt-get install --no-install-recommends {" ".join(OTHERS)}'):
-        call(log, 'chroot', root, 'sh', '-c', here + step)
+        debian.call(log, 'chroot', root, 'sh', '-c', here + step)
 
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    if os.geteuid() != 0 or not shutil.which('debootstrap') or not shutil.which('dh') or not servers():
-        print('not root, or no debootstrap, debhelper or server of Debian here')
+    if debian.missing():
+        print(debian.missing())
         sys.exit(SKIP)
     with tempfile.TemporaryDirectory(prefix='tslab-pages-') as name, open(f'{name}/log', 'w+b') as log:
         folder, root = pathlib.Path(name, 'packages'), pathlib.Path(name, 'root')
         folder.mkdir()
-        build_packages(source, folder)
+        debian.build_packages(source, folder)
         for page in PAGES:
             shutil.copy(source / 'bindings/php' / page, folder)
         install(log, root, folder, (folder / PAGES[0]).read_text(encoding='utf-8'))

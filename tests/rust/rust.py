@@ -16,6 +16,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'util'))
 from daemon import Daemon  # noqa: E402, F401
 
+sys.path.insert(0, os.path.join(sys.argv[2], 'bindings', 'rust'))
+from package import without_dependencies  # noqa: E402
+
 SKIPPED = 77
 CARGO, SOURCE, BUILD, *ARGUMENTS = sys.argv[1:]
 FOLDERS = 'bindings/rust', 'tests/rust'
@@ -25,12 +28,6 @@ LIBRARY = os.path.join(BUILD, 'libclient')
 def skip(why):
     print('skipped:', why)
     sys.exit(SKIPPED)
-
-
-def without_dependencies(manifest):
-    """Without dependencies that are optional; the features that name them are there, and bring nothing."""
-    lines = [line for line in manifest.splitlines(True) if 'optional = true' not in line]
-    return re.sub(r'\["dep:.*\]', '[]', ''.join(lines))
 
 
 class Tree:
