@@ -59,8 +59,8 @@ static AllocatorState *state_new(void) {
                 .arena_bytes = ARENA_BYTES,
                 .retain_bytes = RETAIN_BYTES,
                 .n_epochs = ALLOCATOR_EPOCHS + 1,
-                .n_classes = ALLOCATOR_N_CLASSES,
-                .classes = ALLOCATOR_CLASSES,
+                .n_classes = ALLOCATOR_N_POOL_CLASSES,
+                .classes = ALLOCATOR_POOL_CLASSES,
         };
         AllocatorState *state = aligned_alloc(_Alignof(AllocatorState), sizeof(*state));
         int r;
@@ -150,6 +150,7 @@ _public_ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoc
 
         if (!state || size == 0 || size > ALLOCATOR_SIZE_MAX)
                 return NULL;
+        size = allocator_size_known(size);
         mark = counters_mark(state->pool);
         r = allocate_object(state, size, epoch, &handle, &object);
         if (r == -ESHUTDOWN)

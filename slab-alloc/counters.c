@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shm/epoch/epoch.h"
+#include "shm/slab/slab-walk.h"
 
 static void add_count(uint64_t *counter, uint64_t n) {
         (void) shm_add_rlx(counter, n); /* ORDER: rlx; a count. */
@@ -32,10 +33,10 @@ const ShmRecord *counters_record_slow(struct tslab *pool) {
 }
 
 static uint32_t class_of(size_t size) {
-        static const uint32_t sizes[] = ALLOCATOR_CLASSES;
+        static const uint32_t sizes[] = ALLOCATOR_POOL_CLASSES;
         uint32_t class = 0;
 
-        while (class < ALLOCATOR_N_CLASSES - 1 && size > sizes[class])
+        while (class < ALLOCATOR_N_POOL_CLASSES - 1 && size > sizes[class])
                 class ++;
         return class;
 }
@@ -59,7 +60,7 @@ __attribute__((noinline)) void counters_note_free_slow(AllocatorState *state, co
         uint32_t class = slab_word_class(mark->word);
 
         /* A cache is of one class and epoch: so are all the slabs that it was flushed to. */
-        if (class >= ALLOCATOR_N_CLASSES)
+        if (class >= ALLOCATOR_N_POOL_CLASSES)
                 return;
         add_count(&state->classes[class].reopened,
                   counters_get(mark->record, SHM_COUNT_SLABS_REOPENED) - mark->reopened);
@@ -74,7 +75,8 @@ void counters_note_refused(AllocatorState *state, size_t size) {
 }
 
 uint64_t counters_refused(const AllocatorState *state, uint32_t class) {
-        return read_count(&state->classes[class].refused);
+        return read_count(&state->classes[2 * class].refused) +
+               read_count(&state->classes[2 * class + 1].refused);
 }
 
 void counters_note_close(AllocatorState *state, uint64_t ns) {
@@ -87,22 +89,62 @@ void counters_get_closes(const AllocatorState *state, uint64_t *ret_n, uint64_t 
         *ret_ns = read_count(&state->closes_ns);
 }
 
+static void add_class(const ClassCounters *class, PerfCounters *out) {
+        out->current_partial_null += read_count(&class->slow_new);
+        out->slow_path_hits += read_count(&class->slow);
+        out->list_move_partial_to_full += read_count(&class->filled);
+        out->list_move_full_to_partial += read_count(&class->reopened);
+        out->new_slab_count += read_count(&class->slabs);
+        out->empty_slab_recycled += read_count(&class->emptied);
+        out->empty_slab_overflowed += read_count(&class->emptied_closed);
+}
+
+static uint64_t count_slabs_in_use(const AllocatorState *state, uint32_t class) {
+        const ShmArena *arena = &state->pool->arena;
+        uint32_t budget = UINT32_MAX, slab;
+        ShmSlabWalk walk;
+        SlabWord word;
+        uint64_t n = 0;
+
+        shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
+        while (shm_slab_walk_next(&walk, arena, &budget, &slab, &word)) {
+                SlabState s = slab_word_state(word);
+
+                n += allocator_class_known(slab_word_class(word)) == class && s != SLAB_FREE &&
+                     s != SLAB_BUSY && s != SLAB_UNCOMMITTED;
+        }
+        return n;
+}
+
+/*
+ * Slabs are also emptied by other processes, by threads that end and by closes. They are those that came, and are
+ * neither in use nor counted. The most that was ever found is kept, since a counter only rises.
+ */
+static void add_emptied_elsewhere(AllocatorState *state, uint32_t class, PerfCounters *out) {
+        uint64_t counted = out->empty_slab_recycled + out->empty_slab_overflowed;
+        uint64_t *most = &state->emptied_elsewhere[class], n = 0;
+        uint64_t seen = read_count(most), in_use;
+
+        in_use =
+                out->new_slab_count > counted + seen ? count_slabs_in_use(state, class) : out->new_slab_count;
+        if (out->new_slab_count > counted + in_use)
+                n = out->new_slab_count - counted - in_use;
+        while (n > seen)
+                if (shm_cas_acqrel(most, &seen, n)) /* ORDER: acqrel; a count. */
+                        seen = n;
+        out->empty_slab_recycled += seen;
+}
+
 _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
         AllocatorState *state = allocator_state(alloc);
-        const ClassCounters *class;
 
         if (!out)
                 return;
         memset(out, 0, sizeof(*out));
         if (!state || size_class >= ALLOCATOR_N_CLASSES)
                 return;
-        class = &state->classes[size_class];
-        out->current_partial_null = read_count(&class->slow_new);
-        out->slow_path_hits = read_count(&class->slow);
+        for (uint32_t i = 2 * size_class; i < 2 * size_class + 2; i++)
+                add_class(&state->classes[i], out);
         out->current_partial_full = out->slow_path_hits - out->current_partial_null;
-        out->list_move_partial_to_full = read_count(&class->filled);
-        out->list_move_full_to_partial = read_count(&class->reopened);
-        out->new_slab_count = read_count(&class->slabs);
-        out->empty_slab_recycled = read_count(&class->emptied);
-        out->empty_slab_overflowed = read_count(&class->emptied_closed);
+        add_emptied_elsewhere(state, size_class, out);
 }

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <tslab.h>
 
@@ -16,6 +17,8 @@
 #include "shm/epoch/epoch.h"
 
 #define STABLE_ROOT "slab-alloc.closed" /* not 0: a program closed epoch 0 */
+#define WAIT_MAX_NS UINT64_C(1000000000) /* for a process that may be stopped */
+#define PAUSE_NS 50000
 #define USERS_BITS 40
 #define USERS_MASK ((UINT64_C(1) << USERS_BITS) - 1)
 
@@ -48,8 +51,38 @@ static void set_stable_closed(AllocatorState *state, bool closed) {
                 (void) tslab_root_set(state->pool, STABLE_ROOT, old, closed);
 }
 
+/* Whether the call is to be made again: another process was advancing or closing. After a second it is left. */
+static bool wait_for_other(int r, uint64_t begin) {
+        const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+        if (r != -EBUSY || now_ns() - begin > WAIT_MAX_NS)
+                return false;
+        (void) nanosleep(&pause, NULL);
+        return true;
+}
+
+static int close_number(AllocatorState *state, uint32_t number) {
+        uint64_t begin = now_ns();
+        int r;
+
+        do
+                r = tslab_epoch_close(state->pool, number, 0);
+        while (wait_for_other(r, begin));
+        return r;
+}
+
+static int advance(AllocatorState *state, uint32_t *ret_number) {
+        uint64_t begin = now_ns();
+        int r;
+
+        do
+                r = tslab_epoch_advance(state->pool, ret_number);
+        while (wait_for_other(r, begin));
+        return r;
+}
+
 void allocator_close(AllocatorState *state, uint32_t number) {
-        if (tslab_epoch_close(state->pool, number, 0) == 0 && (number & 0xff) == 0)
+        if (close_number(state, number) == 0 && (number & 0xff) == 0)
                 set_stable_closed(state, true);
 }
 
@@ -63,7 +96,7 @@ _public_ void epoch_advance(SlabAllocator *alloc) {
         AllocatorState *state = allocator_state(alloc);
         uint32_t number;
 
-        if (!state || tslab_epoch_advance(state->pool, &number) < 0)
+        if (!state || advance(state, &number) < 0)
                 return;
         if ((number & 0xff) == 0)
                 set_stable_closed(state, false);

@@ -5,15 +5,19 @@
 
 #include "slab-alloc/state.h"
 
-_public_ uint32_t slab_object_count(uint32_t obj_size) {
+uint32_t allocator_size_known(uint32_t size) {
         static const uint32_t sizes[] = ALLOCATOR_CLASSES;
         uint32_t class = 0;
 
+        while (size > sizes[class])
+                class ++;
+        return sizes[class];
+}
+
+_public_ uint32_t slab_object_count(uint32_t obj_size) {
         if (obj_size == 0 || obj_size > ALLOCATOR_SIZE_MAX)
                 return 0;
-        while (obj_size > sizes[class])
-                class ++;
-        return SHM_SLAB_SIZE / sizes[class];
+        return SHM_SLAB_SIZE / allocator_size_known(obj_size);
 }
 
 _public_ uint64_t read_rss_bytes_linux(void) {

@@ -25,8 +25,8 @@
  *
  * Threads: any thread may make any call at any time, but for calls that end an allocator.
  * Fork: the memory of an allocator is shared with forked children, not copied. While one process
- * advances or closes epochs, such calls of other processes have no effect. Nothing here is
- * async-signal-safe or may be called between vfork() and exec.
+ * advances or closes epochs, such calls of other processes wait for it; they have no effect if it is
+ * stopped for a second. Nothing here is async-signal-safe or may be called between vfork() and exec.
  *
  * Every call accepts NULL, or an allocator that could not be made: every allocation in it fails.
  */
@@ -92,7 +92,7 @@ typedef struct PerfCounters {
         uint64_t list_move_full_to_partial; /* such slabs that had a free slot again */
         uint64_t current_partial_null; /* slow allocations that had to take a new slab */
         uint64_t current_partial_full; /* slow allocations that found slots in slabs of this class */
-        uint64_t empty_slab_recycled; /* slabs that a free emptied, ready for any class and epoch */
+        uint64_t empty_slab_recycled; /* slabs that were emptied, ready for any class and epoch */
         uint64_t empty_slab_overflowed; /* slabs of closed epochs that a free emptied: back to the system */
 } PerfCounters;
 
@@ -166,8 +166,8 @@ uint64_t slab_epoch_get_refcount(SlabAllocator *alloc, EpochId epoch);
 
 /*
  * Copies the counters of a size class. The classes are, from 0: 64, 96, 128, 192, 256, 384, 512 and 768
- * bytes, and 784 for large slab_malloc_epoch(). Another class has all 0. Beside calls of other threads the
- * figures belong to no single moment.
+ * bytes, each with what slab_malloc_epoch() puts into it. Another class has all 0. It looks at all slabs.
+ * Beside calls of other threads the figures belong to no single moment.
  */
 void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out);
 

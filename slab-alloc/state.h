@@ -10,9 +10,14 @@
 #define ALLOCATOR_SIZE_MAX 768
 #define ALLOCATOR_MALLOC_MAX 760
 #define ALLOCATOR_HEAD_SIZE 16 /* bytes that tslab_malloc() adds */
+/* The classes that programs know. */
 #define ALLOCATOR_CLASSES                                                                                    \
-        { 64, 96, 128, 192, 256, 384, 512, 768, 784 }
-#define ALLOCATOR_N_CLASSES 9
+        { 64, 96, 128, 192, 256, 384, 512, 768 }
+#define ALLOCATOR_N_CLASSES 8
+/* The pool's: behind each of these is one for what slab_malloc_epoch() puts into it, with its larger head. */
+#define ALLOCATOR_POOL_CLASSES                                                                               \
+        { 64, 80, 96, 112, 128, 144, 192, 208, 256, 272, 384, 400, 512, 528, 768, 784 }
+#define ALLOCATOR_N_POOL_CLASSES 16
 
 /* Each a sum over this process's threads. */
 typedef struct ClassCounters {
@@ -24,8 +29,17 @@ typedef struct AllocatorState {
         uint32_t stable; /* ALLOCATOR_STABLE with its era */
         uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; another era has no users */
         uint64_t n_closes, closes_ns; /* epoch_close() */
-        ClassCounters classes[ALLOCATOR_N_CLASSES];
+        uint64_t emptied_elsewhere[ALLOCATOR_N_CLASSES]; /* see add_emptied_elsewhere() */
+        ClassCounters classes[ALLOCATOR_N_POOL_CLASSES];
 } AllocatorState;
+
+/* The class that programs know of one of the pool's. */
+static inline uint32_t allocator_class_known(uint32_t pool_class) {
+        return pool_class / 2;
+}
+
+/* The size of the class of an object: up to ALLOCATOR_SIZE_MAX. */
+uint32_t allocator_size_known(uint32_t size);
 
 /* NULL: there is nothing to be had in it. */
 static inline AllocatorState *allocator_state(const SlabAllocator *alloc) {

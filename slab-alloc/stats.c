@@ -19,7 +19,6 @@
 #include "proto/cleanup.h"
 #include "shm/stats/stats.h"
 
-#define N_CLASSES 8 /* that programs know; the largest is joined by that for large slab_malloc_epoch() */
 #define ALL_EPOCHS UINT32_MAX
 
 static const uint32_t class_sizes[] = ALLOCATOR_CLASSES;
@@ -37,7 +36,7 @@ static ShmStats *stats_new(const AllocatorState *state) {
 }
 
 static bool is_class(uint32_t class, uint32_t wanted) {
-        return class == wanted || (class == N_CLASSES && wanted == N_CLASSES - 1);
+        return allocator_class_known(class) == wanted;
 }
 
 static bool is_epoch(uint32_t id, uint32_t wanted) {
@@ -71,7 +70,7 @@ static uint64_t count_objects(const ShmStats *stats, uint32_t class, uint32_t ep
         uint64_t n = 0;
 
         for (uint32_t id = 0; id <= ALLOCATOR_STABLE; id++)
-                for (uint32_t c = 0; c < ALLOCATOR_N_CLASSES; c++)
+                for (uint32_t c = 0; c < ALLOCATOR_N_POOL_CLASSES; c++)
                         if (is_epoch(id, epoch) && is_class(c, class))
                                 n += stats->epoch_classes[id][c].live_objects;
         return n;
@@ -100,7 +99,7 @@ static void add_counters(SlabAllocator *alloc, SlabGlobalStats *out) {
 }
 
 static void add_stats(const ShmStats *stats, SlabGlobalStats *out) {
-        for (uint32_t class = 0; class < ALLOCATOR_N_CLASSES; class ++)
+        for (uint32_t class = 0; class < ALLOCATOR_N_POOL_CLASSES; class ++)
                 out->net_slabs += stats->classes[class].slabs;
         out->estimated_slab_rss_bytes = stats->committed_size;
         out->total_madvise_calls = stats->reclaimed_slabs;
@@ -207,13 +206,11 @@ _public_ void slab_stats_class(SlabAllocator *alloc, uint32_t size_class, SlabCl
         uint64_t n_emptied;
 
         *out = (SlabClassStats){ .version = SLAB_STATS_VERSION };
-        if (!state || size_class >= N_CLASSES)
+        if (!state || size_class >= ALLOCATOR_N_CLASSES)
                 return;
         out->class_index = size_class;
         out->object_size = class_sizes[size_class];
-        for (uint32_t class = 0; class < ALLOCATOR_N_CLASSES; class ++)
-                if (is_class(class, size_class))
-                        add_class_counters(alloc, class, out);
+        add_class_counters(alloc, size_class, out);
         n_emptied = out->empty_slab_recycled + out->empty_slab_overflowed;
         if (n_emptied > 0)
                 out->recycle_rate_pct = 100.0 * (double) out->empty_slab_recycled / (double) n_emptied;
@@ -247,7 +244,7 @@ _public_ void slab_stats_epoch(SlabAllocator *alloc, uint32_t size_class, EpochI
         SlabCount slabs;
 
         *out = (SlabEpochStats){ .version = SLAB_STATS_VERSION };
-        if (!state || size_class >= N_CLASSES || epoch >= ALLOCATOR_EPOCHS)
+        if (!state || size_class >= ALLOCATOR_N_CLASSES || epoch >= ALLOCATOR_EPOCHS)
                 return;
         out->class_index = size_class;
         out->object_size = class_sizes[size_class];
