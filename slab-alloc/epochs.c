@@ -71,7 +71,7 @@ static int close_number(AllocatorState *state, uint32_t number) {
         return r;
 }
 
-static int advance(AllocatorState *state, uint32_t *ret_number) {
+static int advance_epoch(AllocatorState *state, uint32_t *ret_number) {
         uint64_t begin = now_ns();
         int r;
 
@@ -96,7 +96,7 @@ _public_ void epoch_advance(SlabAllocator *alloc) {
         AllocatorState *state = allocator_state(alloc);
         uint32_t number;
 
-        if (!state || advance(state, &number) < 0)
+        if (!state || advance_epoch(state, &number) < 0)
                 return;
         if ((number & 0xff) == 0)
                 set_stable_closed(state, false);

@@ -5,15 +5,6 @@
 
 #include "slab-alloc/state.h"
 
-uint32_t allocator_size_known(uint32_t size) {
-        static const uint32_t sizes[] = ALLOCATOR_CLASSES;
-        uint32_t class = 0;
-
-        while (size > sizes[class])
-                class ++;
-        return sizes[class];
-}
-
 _public_ uint32_t slab_object_count(uint32_t obj_size) {
         if (obj_size == 0 || obj_size > ALLOCATOR_SIZE_MAX)
                 return 0;

@@ -39,7 +39,14 @@ static inline uint32_t allocator_class_known(uint32_t pool_class) {
 }
 
 /* The size of the class of an object: up to ALLOCATOR_SIZE_MAX. */
-uint32_t allocator_size_known(uint32_t size);
+static inline uint32_t allocator_size_known(uint32_t size) {
+        static const uint32_t sizes[] = ALLOCATOR_CLASSES;
+        uint32_t class = 0;
+
+        while (size > sizes[class])
+                class ++;
+        return sizes[class];
+}
 
 /* NULL: there is nothing to be had in it. */
 static inline AllocatorState *allocator_state(const SlabAllocator *alloc) {
