@@ -157,6 +157,16 @@ test('a cache handler for Next.js', async () => {
   assert.ok((await age()) < 60);
   await two.revalidateTag('shoes', { expire: 0 });
   assert.strictEqual(await one.get('/page', {}), null);
+
+  // Also in new memory, where the count of revalidations begins anew.
+  await one.set('/old', page, {});
+  await daemon.end();
+  await daemon.begin('--fresh');
+  await waitFor(async () => (await one.get('/old', {})) === null);
+  await one.set('/page', page, {});
+  assert.notStrictEqual(await two.get('/page', {}), null);
+  await two.revalidateTag('shoes');
+  assert.strictEqual(await one.get('/page', {}), null);
   delete process.env.TSLAB_POOL;
   await daemon.stop();
 });
@@ -214,7 +224,7 @@ test('the types', () => {
     const page: string | undefined = cache.get<string>('page');
     cache.set('list', [1], { tags: ['shoes'] });
     const was: boolean = cache.invalidate('shoes');
-    const made: Promise<number> = cache.getOrCompute('n', async () => 5);
+    const made: Promise<number> = cache.getOrCompute('n', async () => 5, { tags: ['numbers', cache.map.tag('fives')] });
     const size: number | undefined = cache.map.getInto('k', Buffer.alloc(5));
     const lock: Promise<string | undefined> = cache.lock('l').use(() => 'done');
     // @ts-expect-error: no number is a value of a map

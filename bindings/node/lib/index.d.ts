@@ -104,8 +104,8 @@ export interface CacheOptions extends MapOptions {
 }
 
 export interface CachePutOptions extends Lifetime {
-  /** Up to four: the value is absent once invalidate() was called for one of them. */
-  tags?: Key[];
+  /** Up to four, or what Map.tag() told: the value is absent once invalidate() was called for one of them. */
+  tags?: (Key | bigint)[];
 }
 
 export class Cache {

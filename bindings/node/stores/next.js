@@ -115,7 +115,8 @@ module.exports = class TslabCacheHandler {
   async revalidateTag(names, durations) {
     opened();
     for (const tag of [names].flat()) {
-      const n = tags.add('count');
+      // In new memory the count goes on beyond that of the old one: what was begun before is older than what is counted now.
+      const n = tags.add('count', 1, { initial: Date.now() * 1000 });
       const at = durations?.expire === undefined ? null : Date.now() + durations.expire * 1000;
       if (durations === undefined) change(tag, (record) => ({ ...record, expired: Math.max(record.expired, n) }));
       else change(tag, (record) => ({ ...record, stale: Math.max(record.stale, n), at }));
