@@ -70,6 +70,7 @@
 #include "shm/slab/slab.h"
 
 #define SMALL_SHARE 3 /* an entry is small if it takes less than the mean divided by this */
+#define SLABS_TRIED 8 /* the first slabs of a set may not be in it rightly */
 #define EXTRA_MAX 16 /* entries that a put evicts at most for a lowered limit, unless its size needs more */
 /* A map mostly exceeds its limit by less than this share. Threads have up to half of it in tallies of their own. */
 #define EXCESS_SHARE 32
@@ -395,32 +396,32 @@ bool shm_evict_for_object(ShmActor *actor, uint64_t size, uint32_t n_tries) {
         return true;
 }
 
-/* The word of the first slab in the set. False: there is none. */
-static bool first_word(const ShmArena *arena, uint32_t set, SlabWord *ret) {
-        uint32_t slab;
+/* Whether one of the first slabs in the set is in the state, and of the class and epoch of the key; 0: of any. */
+static bool has_slab(const ShmArena *arena, uint32_t set, SlabState state, uint64_t key) {
+        uint32_t slab, from = 0;
 
-        if (!shm_set_find(arena, set, 0, &slab))
-                return false;
-        *ret = shm_slab_word(arena, slab);
-        return true;
+        for (uint32_t i = 0; i < SLABS_TRIED && shm_set_find(arena, set, from, &slab); i++, from = slab + 1) {
+                SlabWord w = shm_slab_word(arena, slab);
+
+                if (slab_word_state(w) == state && (key == 0 || (w.high & SLAB_KEY_MASK) == key))
+                        return true;
+        }
+        return false;
 }
 
 /*
  * Whether there is a slot for the put: in the cache of this thread, in a slab of its class, or in a free slab. A set
- * may have bits of other slabs; the next allocation takes these out.
+ * may have bits of other slabs, which allocations take out.
  */
 static bool has_slot(const ShmActor *actor, uint64_t key) {
         const ShmPlaceOf *place = &actor->places[shm_place_index_of(key)];
         uint32_t partial = shm_set_partial(actor->arena, slab_key_epoch(key), slab_key_class(key));
-        SlabWord w;
 
         /* ORDER: rlx; ours, or a hint. */
         if (place->key == key && shm_load_rlx(&shm_cache_at_place(actor, place)->count) > 0)
                 return true;
-        if (first_word(actor->arena, partial, &w) && slab_word_state(w) == SLAB_PARTIAL &&
-            (w.high & SLAB_KEY_MASK) == key)
-                return true;
-        return first_word(actor->arena, SHM_SET_FREE, &w) && slab_word_state(w) == SLAB_FREE;
+        return has_slab(actor->arena, partial, SLAB_PARTIAL, key) ||
+               has_slab(actor->arena, SHM_SET_FREE, SLAB_FREE, 0);
 }
 
 bool shm_evict_was_full(const ShmTrie *trie) {
