@@ -145,7 +145,8 @@ static void maintain_run(ShmMaintain *m, uint64_t wait_usec, bool brief) {
 /* Ends control work. `left`: some of it is undone, and the next owner takes it up first. */
 static void control_unlock(struct tslab *pool, bool left) {
         shm_owner_release(&pool->arena, left);
-        shm_fence_sc(); /* ORDER: sc; a thread that met an owner had drained its slab before we look again. */
+        /* ORDER: sc, pairs with take_control(); a thread that met an owner had drained its slab before. */
+        shm_fence_sc();
 }
 
 /*
@@ -171,6 +172,8 @@ static bool owner_is_gone(struct tslab *pool, uint64_t owner, bool wait, uint32_
 static int take_control(struct tslab *pool, bool wait, bool *ret_left) {
         uint32_t client = pool->local->client, tid = lock_own_number();
 
+        /* ORDER: sc, pairs with control_unlock(); a slab that it drained is counted before it meets an owner. */
+        shm_fence_after_rmw();
         for (;;) {
                 uint64_t word = shm_owner_load(&pool->arena);
                 ShmOwnerState state = shm_owner_state(word);

@@ -1841,6 +1841,23 @@ FAULTS = [
         shm_fence_sc();
         *place = sweeps;
 '''),
+    ('control: slabs that drained beside it are left by a call that gives memory back', 'meson:model-drained/call',
+     'libclient/host/control.c', '''        shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
+        control_unlock(pool, false);
+        pool_run_deferred(pool);''', '''        shm_decay_trim(&pool->local->decay, control, pool->retain, TRIM_MAX);
+        control_unlock(pool, false);'''),
+    ('control: slabs that drained beside it are left by a control call', 'meson:model-drained/control',
+     'libclient/host/control.c', '''        empty_idle_caches(pool, all);
+        control_unlock(pool, false);
+        pool_run_deferred(pool);''', '''        empty_idle_caches(pool, all);
+        control_unlock(pool, false);'''),
+    ('control: slabs that drained beside a walk are left', 'meson:model-drained/drained', 'libclient/host/control.c',
+     'while (shm_load_rlx(&pool->arena.header->n_drained.value) != 0);', 'while (0);'),
+    ('order: an owner is met before its slab is counted', 'meson:model-drained/call-weak', 'libclient/host/control.c',
+     'shm_fence_after_rmw();', ''),
+    ('order: drained slabs are looked for before control work is free', 'meson:model-drained/call-weak',
+     'libclient/host/control.c', '''shm_owner_release(&pool->arena, left);
+        shm_fence_sc();''', 'shm_owner_release(&pool->arena, left);'),
     ('control: a sweep that stood still goes on in its map', 'meson:model-map-sweep/stood-still', 'libclient/host/control.c',
      'if (rested > SWEEP_STALE_USEC)', 'if (0)'),
     ('reap: a sweep of the dead is left', 'meson:api-sweep/test_reap_ends_sweep', 'libclient/host/private.c',
