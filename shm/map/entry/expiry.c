@@ -28,6 +28,7 @@
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define TAGS_PASS_MS 5000 /* between two passes if tags were invalidated, and nothing else is due */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
+#define TICK_MS_MAX 20 /* the kernel's clocks have ticks of 10 at most */
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
 #define KEPT_MS_MAX                                                                                          \
@@ -115,11 +116,11 @@ static bool is_squeeze_wanted(const ShmExpiry *expiry) {
         return !shm_map_set_is_empty(&maps);
 }
 
-/* A pass that begins at once notes the exact time, which may be later than the last tick of the clock. */
+/* A pass that begins at once notes the exact time, later than the clock's last tick. A time far ahead is damage. */
 static uint64_t since_ms(const uint64_t *at, uint64_t now_ms) {
         uint64_t then = shm_hint_load(at);
 
-        return now_ms > then ? now_ms - then : 0;
+        return then > now_ms && then - now_ms <= TICK_MS_MAX ? 0 : now_ms - then;
 }
 
 bool shm_expiry_due(ShmArena *arena, bool at_once, uint64_t *ret_now_ms) {

@@ -143,6 +143,8 @@ static void test_entries_expire_within_a_tick(void **state) {
         assert_int_equal(now_ms, tick_ms + 3);
         header.expiry = (ShmExpiry){ .first = tick_ms, .begun = tick_ms + 3 };
         assert_false(shm_expiry_due(&arena, false, &now_ms));
+        header.expiry.begun = tick_ms + 1000; /* damage */
+        assert_true(shm_expiry_due(&arena, false, &now_ms));
         (void) state;
 }
 
