@@ -59,6 +59,7 @@ static void pre_gone_clients(void) {
 static void pre_looked_at(void) {
         pre_gone();
         world_arena.lines[1].tag_floor |= 1;
+        world.tag_pages |= UINT64_C(1) << 1 / SHM_TAGS_PER_PAGE;
 }
 
 static void drop(void) {
