@@ -382,7 +382,7 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
                 }
             }
         };
-        Ok(compute().map(|value| self.kept(claim, value)))
+        Ok(compute().map(|value| Self::kept(claim, value)))
     }
 
     /// The value; or a claim that is the caller's; or whether to wait for that of another.
@@ -414,7 +414,7 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
         }
     }
 
-    pub(crate) fn kept(&self, claim: Option<(Claim, Put)>, value: V) -> V {
+    pub(crate) fn kept(claim: Option<(Claim, Put)>, value: V) -> V {
         if let (Some((claim, put)), Ok(bytes)) = (claim, value.encode()) {
             // A value that was put meanwhile is newer than this one, and so is a deletion.
             drop(claim.fulfil(&bytes, put));

@@ -284,6 +284,6 @@ impl<K: AsRef<[u8]> + ?Sized, V: Stored> Cache<K, V> {
                 }
             }
         };
-        Ok(self.kept(claim, compute.await))
+        Ok(Self::kept(claim, compute.await))
     }
 }
