@@ -528,7 +528,7 @@ class AsyncTest(NearFixture):
 
         cancelled, kinds = [], random.Random(7)
         self.fill(50)
-        self.run_with(act, wait=SECONDS)
+        self.run_with(act, make=redis.asyncio.Redis.from_url, wait=SECONDS)     # 50 connections at once may take a second
 
     def test_answers_of_cancelled_tasks(self):
         """That come later are nobody else's: neither those to questions, nor to changes, nor of a new connection."""
