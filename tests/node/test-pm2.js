@@ -28,14 +28,15 @@ test('workers of pm2 share a pool', async () => {
   await waitFor(() => existsSync(socket));
   const pool = tslab.open(socket);
   const map = pool.map('app');
-  const port = await waitFor(() => map.getString('port'));
+  await waitFor(() => map.getString('port'));
   const numbers = new Set();
   let failed = 0;
 
+  // Once all workers have ended, the next ones have another port.
   /** The process that answered; undefined: it ended meanwhile, perhaps with the connection in hand. */
   const ask = async () => {
     try {
-      const answer = await fetch(`http://${HOST}:${port}/`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) });
+      const answer = await fetch(`http://${HOST}:${map.getString('port')}/`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) });
       const [number, pid] = (await answer.text()).split(' ').map(Number);
       assert.ok(!numbers.has(number));
       numbers.add(number);
