@@ -113,14 +113,14 @@ static void maintain_end(ShmMaintain *m) {
 
 /* To sleep takes four times as long as the shortest wait, in which most threads end their operation. */
 static void wait_for_threads(uint64_t usec) {
-        uint64_t end = proto_deadline(usec);
-        struct timespec slice;
-
         if (usec > SPIN_USEC) {
-                usec = usec < CLOSE_SLICE_USEC ? usec : CLOSE_SLICE_USEC;
-                slice = (struct timespec){ .tv_nsec = (long) usec * 1000 };
+                const uint64_t slice_usec = usec < CLOSE_SLICE_USEC ? usec : CLOSE_SLICE_USEC;
+                const struct timespec slice = { .tv_nsec = (long) slice_usec * 1000 };
+
                 nanosleep(&slice, NULL);
         } else {
+                uint64_t end = proto_deadline(usec);
+
                 while (proto_deadline_left(end) > 0)
                         shm_pause(SPIN_TICKS);
         }
