@@ -331,7 +331,6 @@ static void test_epoch_0_stays_open(void **test_state) {
         slab_allocator_free(a);
 }
 
-/* Until it is closed by name; and again when it comes round. */
 static uint64_t count_advances(SlabAllocator *a) {
         SlabEpochStats stats;
         uint64_t n = 0;
@@ -393,22 +392,22 @@ static void test_slabs_emptied_elsewhere(void **test_state) {
 
 /* The classes have room for the 16 bytes before the memory of slab_malloc_epoch(), where temporal-slab has 8. */
 static void test_malloc_memory(void **test_state) {
-        static const uint32_t sizes_of_its_classes[] = { 64, 96, 128, 192, 256, 384, 512, 768 };
         SlabAllocator *a = make();
         SlabClassStats stats;
 
-        for (uint32_t class = 0; class < 8; class ++) {
-                uint32_t size = sizes_of_its_classes[class] - 8;
+        for (uint32_t class = 0; class < N_SIZES; class ++) {
+                uint32_t size = sizes[class] - 8;
 
                 for (int i = 0; i < 1000; i++)
                         assert_non_null(slab_malloc_epoch(a, size, 0));
                 slab_stats_class(a, class, &stats);
-                assert_int_equal(stats.live_bytes, 1000 * sizes_of_its_classes[class]);
+                assert_int_equal(stats.live_bytes, 1000 * sizes[class]);
                 assert_in_range(stats.net_slabs, 1, 1000 / (4096 / (size + 24)) + 20);
         }
         slab_allocator_free(a);
 }
 
+/* Until it is closed by name; and again when it comes round. */
 static void test_epoch_0_closed(void **test_state) {
         SlabAllocator *a = make();
         SlabHandle handle;
