@@ -5,9 +5,10 @@
  *   says where its versions go on. It takes 4 bytes in the slab's line, instead of 256.
  *
  * Invariants
- *   1. If `tag_floor` is odd, the slab's tags count. If it is even, the tags count for nothing, and their page may be
- *      gone; at the next commit all of them become the floor. The floor is odd from before the slab is FREE until it is
- *      BUSY again.
+ *   1. If `tag_floor` is odd, the slab's tags count, and have a page. If it is even, the tags count for nothing, and
+ *      their page may be gone; at the next commit all of them become the floor. The floor is odd from before the slab
+ *      is FREE until it is BUSY again, and may stay so without its pages: of the first slabs (shm/slab/pages.c), or by
+ *      2.
  *   2. A floor is no earlier than any tag that it stands for. Versions wrap around, so `earlier` means something only
  *      for tags that are close to each other. Slabs whose tags are too far apart get no floor, and keep their page.
  *   3. Only the holder of the BUSY slab changes its floor, and its tags at that time. No other thread can: the tags are

@@ -28,7 +28,7 @@
 #define PASS_MS 250 /* from the beginning of one pass to that of the next */
 #define TAGS_PASS_MS 5000 /* between two passes if tags were invalidated, and nothing else is due */
 #define SLAB_COST 64U /* a look at the entries of a slab costs as much as passing over so many slabs */
-#define TICK_MS_MAX 20 /* the kernel's clocks have ticks of 10 at most */
+#define TICK_MS_MAX 20 /* twice the longest tick of the kernel's clocks */
 #define PASS_BEGUN UINT64_MAX /* later than any end: a writer that notes one lowers it */
 #define BATCH_MAX SHM_TRIE_PREFETCH_MAX /* entries that are looked at together */
 #define KEPT_MS_MAX                                                                                          \
