@@ -50,16 +50,14 @@ function begin(key) {
 }
 
 /** The record of a tag: the counts at which it expired, and became stale; the entries from before that end `at` a time. */
-function recordOf(tag) {
-  const text = tags.getString(`tag:${tag}`);
-  return text === undefined ? { expired: 0, stale: 0, at: null } : JSON.parse(text);
-}
+const recordFrom = (text) => (text === undefined ? { expired: 0, stale: 0, at: null } : JSON.parse(text));
+const recordOf = (tag) => recordFrom(tags.getString(`tag:${tag}`));
 
 /** Changes the record of a tag as if nobody else did. */
 function change(tag, make) {
   for (;;) {
     const entry = tags.getWith(`tag:${tag}`);
-    const record = make(entry ? JSON.parse(entry.value) : { expired: 0, stale: 0, at: null });
+    const record = make(recordFrom(entry?.value));
     if (tags.replace(`tag:${tag}`, entry?.version ?? 0n, JSON.stringify(record))) return;
   }
 }
