@@ -125,52 +125,6 @@ test('a store for express-session', async () => {
   pool.close();
 });
 
-test('a cache handler for Next.js', async () => {
-  const daemon = await Daemon.start('--size=64M');
-  process.env.TSLAB_POOL = daemon.socket;
-  const Handler = stores('next');
-  const [one, two] = [new Handler({}), new Handler({})];
-  const page = { kind: 'APP_PAGE', html: '<p>', rscData: Buffer.from('rsc'), segmentData: new Map([['/', Buffer.from('s')]]), headers: { 'x-next-cache-tags': 'shoes,/page' } };
-  await one.set('/page', page, {});
-  assert.deepStrictEqual((await two.get('/page', {})).value, page);
-  await one.set('fetch', { kind: 'FETCH', data: {}, tags: ['hats'] }, { tags: ['hats'] });
-  await two.revalidateTag('shoes');
-  assert.strictEqual(await one.get('/page', {}), null);
-  assert.notStrictEqual(await one.get('fetch', { softTags: ['other'] }), null);
-  await two.revalidateTag(['hats', 'more']);
-  assert.strictEqual(await one.get('fetch', {}), null);
-  await one.set('/page', null, {});
-  assert.strictEqual(await one.get('/page', {}), null);
-
-  // A page that was begun before its tag was revalidated is not found after that.
-  assert.strictEqual(await one.get('/page', {}), null);
-  await two.revalidateTag('shoes');
-  await one.set('/page', page, {});
-  assert.strictEqual(await one.get('/page', {}), null);
-  await one.set('/page', page, { cacheControl: { revalidate: 3600, expire: 7200 } });
-  assert.deepStrictEqual((await two.get('/page', {})).cacheControl, { revalidate: 3600, expire: 7200 });
-  // With a profile it is stale by its age, and another process makes it anew meanwhile.
-  const age = async () => (Date.now() - (await one.get('/page', {})).lastModified) / 1000;
-  await two.revalidateTag('shoes', { expire: 600 });
-  assert.ok((await age()) > 3600 && (await age()) < 7200);
-  await one.set('/page', page, { cacheControl: { revalidate: 3600, expire: 7200 } });
-  assert.ok((await age()) < 60);
-  await two.revalidateTag('shoes', { expire: 0 });
-  assert.strictEqual(await one.get('/page', {}), null);
-
-  // Also in new memory, where the count of revalidations begins anew.
-  await one.set('/old', page, {});
-  await daemon.end();
-  await daemon.begin('--fresh');
-  await waitFor(async () => (await one.get('/old', {})) === null);
-  await one.set('/page', page, {});
-  assert.notStrictEqual(await two.get('/page', {}), null);
-  await two.revalidateTag('shoes');
-  assert.strictEqual(await one.get('/page', {}), null);
-  delete process.env.TSLAB_POOL;
-  await daemon.stop();
-});
-
 const request = (port, cookie) =>
   new Promise((resolve, reject) => {
     const options = { port, agent: false, headers: cookie ? { cookie } : {} };

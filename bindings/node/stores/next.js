@@ -15,9 +15,6 @@ const AGAIN_MS = 5000;
 let cache;
 let tags;
 let nextTry = 0;
-// The count at which this process began to make an entry: a revalidation after that counts, also if it comes before the
-// entry is set.
-const begun = new Map();
 
 function opened() {
   if (cache !== undefined) return cache;
@@ -43,12 +40,6 @@ function tryOpened() {
 
 const count = () => Number(tags.getWith('count')?.value.readBigInt64LE() ?? 0n);
 
-function begin(key) {
-  if (begun.has(key)) return;
-  if (begun.size === BEGUN_MAX) begun.delete(begun.keys().next().value);
-  begun.set(key, count());
-}
-
 /** The record of a tag: the counts at which it expired, and became stale; the entries from before that end `at` a time. */
 const recordFrom = (text) => (text === undefined ? { expired: 0, stale: 0, at: null } : JSON.parse(text));
 const recordOf = (tag) => recordFrom(tags.getString(`tag:${tag}`));
@@ -73,11 +64,32 @@ function asStale(entry, revalidate) {
   return { ...entry, cacheControl, lastModified: Math.min(entry.lastModified, Date.now() - seconds * 1000 - 1) };
 }
 
+/** Next.js makes one for each request: so two requests that make the same entry know each its own count. */
 module.exports = class TslabCacheHandler {
   #revalidated;
+  #since; // the count when the request began
+  // The counts at which it began to make entries, the lowest of each key, and how often it began: a revalidation after that
+  // counts, also if it comes before the entry is set.
+  #begun = new Map();
+  #found = new WeakMap(); // the counts of values that it returned
 
   constructor({ revalidatedTags = [] } = {}) {
     this.#revalidated = revalidatedTags;
+    if (tryOpened() !== undefined) this.#since = count();
+  }
+
+  #begin(key) {
+    const { since, n } = this.#begun.get(key) ?? { since: count(), n: 0 };
+    if (n === 0 && this.#begun.size === BEGUN_MAX) this.#begun.delete(this.#begun.keys().next().value);
+    this.#begun.set(key, { since, n: n + 1 });
+  }
+
+  /** The count at which the making of a key's entry began; undefined: there was no pool then. */
+  #end(key) {
+    const { since, n } = this.#begun.get(key) ?? { since: this.#since, n: 1 };
+    if (n > 1) this.#begun.set(key, { since, n: n - 1 });
+    else this.#begun.delete(key);
+    return since;
   }
 
   /** null: it is absent, or one of its tags has expired since. */
@@ -85,27 +97,31 @@ module.exports = class TslabCacheHandler {
     const kept = tryOpened();
     if (kept === undefined) return null;
     const entry = kept.get(`entry:${key}`);
-    const records = entry && [...entry.tags, ...(context.tags ?? []), ...(context.softTags ?? [])].map(recordOf);
+    const isKnown = Number.isFinite(entry?.since); // if not, nobody knows what was revalidated since
+    const records = isKnown && [...entry.tags, ...(context.tags ?? []), ...(context.softTags ?? [])].map(recordOf);
     const isOver = ({ expired, stale, at }) => expired > entry.since || (stale > entry.since && at !== null && at <= Date.now());
-    if (entry === undefined || records.some(isOver) || entry.tags.some((tag) => this.#revalidated.includes(tag))) {
-      begin(key);
+    if (!isKnown || records.some(isOver) || entry.tags.some((tag) => this.#revalidated.includes(tag))) {
+      this.#begin(key);
       return null;
     }
+    if (typeof entry.value === 'object' && entry.value !== null) this.#found.set(entry.value, entry.since);
     const revalidate = revalidateOf(entry, context);
-    const isStale = records.some(({ stale }) => stale > entry.since);
-    if (isStale || (typeof revalidate === 'number' && Date.now() - entry.lastModified > revalidate * 1000)) begin(key);
+    const isStale = records.some(({ stale }) => stale > (entry.triedAt ?? entry.since));
+    if (isStale || (typeof revalidate === 'number' && Date.now() - entry.lastModified > revalidate * 1000)) this.#begin(key);
     return isStale ? asStale(entry, revalidate) : entry;
   }
 
   async set(key, value, { tags: given = [], revalidate, cacheControl } = {}) {
     const kept = tryOpened();
     if (kept === undefined) return undefined;
-    const since = begun.get(key) ?? count();
-    begun.delete(key);
+    const begun = this.#end(key);
     if (value === null) return void kept.delete(`entry:${key}`);
+    if (begun === undefined) return undefined;
+    // Where a new value could not be made, Next.js sets the old one again, to be tried again later: it is as old as it was.
+    const { since = begun, triedAt = undefined } = this.#found.has(value) ? { since: this.#found.get(value), triedAt: begun } : {};
     const header = value?.headers?.['x-next-cache-tags'];
     const all = [...given, ...(value?.tags ?? []), ...(typeof header === 'string' ? header.split(',') : [])];
-    const entry = { value, lastModified: Date.now(), since, tags: [...new Set(all)], revalidate, cacheControl };
+    const entry = { value, lastModified: Date.now(), since, triedAt, tags: [...new Set(all)], revalidate, cacheControl };
     return void kept.trySet(`entry:${key}`, entry);
   }
 
