@@ -109,6 +109,22 @@ test('an entry that does not say when it was begun is not found', async () => {
   }
 });
 
+test('tags and keys that are longer than a key of a map can be', async () => {
+  const long = (end) => 'ü'.repeat(5000) + end;
+  for (const [key, tag, other] of [['/long', long('a'), long('b')], [long('/'), 'short', 'shorter'], [long('1'), long('c'), long('')]]) {
+    await make(key, tag);
+    assert.notStrictEqual(await age(key), undefined);
+    assert.strictEqual(await age(`${key}/other`), undefined);
+    await request().revalidateTag(other);
+    assert.notStrictEqual(await age(key), undefined);
+    await request().revalidateTag(tag);
+    assert.strictEqual(await age(key), undefined);
+    await make(key, tag);
+    await request().set(key, null, {});
+    assert.strictEqual(await age(key), undefined);
+  }
+});
+
 // The last one, since the others' daemon has new memory after it.
 test('new memory', async () => {
   await make('/old', 'new');

@@ -6,11 +6,13 @@
 // The pool is that of $TSLAB_POOL, or "default". Entries of the map "next" that were not used for long make room. The map
 // "next-tags" counts revalidations: an entry knows the count at which it was begun, and a tag that of its last one.
 
+const { createHash } = require('node:crypto');
 const { Cache } = require('../lib/cache.js');
 const { TslabError, warn } = require('../lib/error.js');
 const { open } = require('../lib/pool.js');
 
 const BEGUN_MAX = 10000;
+const NAME_MAX = 200; // of characters; more may be more than a key of the map can have
 const AGAIN_MS = 5000;
 let cache;
 let tags;
@@ -40,16 +42,22 @@ function tryOpened() {
 
 const count = () => Number(tags.getWith('count')?.value.readBigInt64LE() ?? 0n);
 
+/** The key of an entry or a tag. A long name is known by its hash, to all calls alike. */
+function keyOf(kind, name) {
+  return name.length <= NAME_MAX ? `${kind}:${name}` : `${kind}#${createHash('sha256').update(name).digest('base64url')}`;
+}
+
 /** The record of a tag: the counts at which it expired, and became stale; the entries from before that end `at` a time. */
 const recordFrom = (text) => (text === undefined ? { expired: 0, stale: 0, at: null } : JSON.parse(text));
-const recordOf = (tag) => recordFrom(tags.getString(`tag:${tag}`));
+const recordOf = (tag) => recordFrom(tags.getString(keyOf('tag', tag)));
 
 /** Changes the record of a tag as if nobody else did. */
 function change(tag, make) {
+  const key = keyOf('tag', tag);
   for (;;) {
-    const entry = tags.getWith(`tag:${tag}`);
+    const entry = tags.getWith(key);
     const record = make(recordFrom(entry?.value));
-    if (tags.replace(`tag:${tag}`, entry?.version ?? 0n, JSON.stringify(record))) return;
+    if (tags.replace(key, entry?.version ?? 0n, JSON.stringify(record))) return;
   }
 }
 
@@ -96,7 +104,7 @@ module.exports = class TslabCacheHandler {
   async get(key, context = {}) {
     const kept = tryOpened();
     if (kept === undefined) return null;
-    const entry = kept.get(`entry:${key}`);
+    const entry = kept.get(keyOf('entry', key));
     const isKnown = Number.isFinite(entry?.since); // if not, nobody knows what was revalidated since
     const records = isKnown && [...entry.tags, ...(context.tags ?? []), ...(context.softTags ?? [])].map(recordOf);
     const isOver = ({ expired, stale, at }) => expired > entry.since || (stale > entry.since && at !== null && at <= Date.now());
@@ -115,14 +123,14 @@ module.exports = class TslabCacheHandler {
     const kept = tryOpened();
     if (kept === undefined) return undefined;
     const begun = this.#end(key);
-    if (value === null) return void kept.delete(`entry:${key}`);
+    if (value === null) return void kept.delete(keyOf('entry', key));
     if (begun === undefined) return undefined;
     // Where a new value could not be made, Next.js sets the old one again, to be tried again later: it is as old as it was.
     const { since = begun, triedAt = undefined } = this.#found.has(value) ? { since: this.#found.get(value), triedAt: begun } : {};
     const header = value?.headers?.['x-next-cache-tags'];
     const all = [...given, ...(value?.tags ?? []), ...(typeof header === 'string' ? header.split(',') : [])];
     const entry = { value, lastModified: Date.now(), since, triedAt, tags: [...new Set(all)], revalidate, cacheControl };
-    return void kept.trySet(`entry:${key}`, entry);
+    return void kept.trySet(keyOf('entry', key), entry);
   }
 
   /** With `durations` the entries are stale, and expire after `durations.expire` seconds if that is told. */
