@@ -1,6 +1,7 @@
 'use strict';
 // Jobs that the tests give to child processes: node jobs.js NAME ARGUMENTS-AS-JSON
 
+const path = require('node:path');
 const tslab = require(process.env.TSLAB_TEST_PACKAGE);
 
 const JOBS = {
@@ -33,6 +34,23 @@ const JOBS = {
       return 'value';
     };
     if ((await cache.getOrCompute(key, make)) !== 'value') process.exit(1);
+  },
+
+  /** Revalidates tags of its own, with room for few records: no page from before is found again. */
+  async revalidate(socket, max, n) {
+    const { FRESH, OVER, Tags } = require(path.join(process.env.TSLAB_TEST_PACKAGE, 'stores/next-tags.js'));
+    const tags = new Tags(tslab.open(socket), max);
+    const begun = [];
+    for (let i = 0; i < n; i++) {
+      begun.push(tags.now());
+      await tags.update([`${process.pid} ${i}`]);
+      const other = Math.floor(Math.random() * begun.length);
+      // If several processes drop records at once, the count may have to follow, and a page is over that was begun before.
+      for (let tries = 0; tags.look(tags.now(), [`${process.pid} ${i}`]) !== FRESH; )
+        if (++tries === 10) throw new Error(`page ${i} is over`);
+      if (tags.look(begun[other], [`${process.pid} ${other}`]) !== OVER) throw new Error(`page ${other} is found again`);
+    }
+    process.exit(0);
   },
 
   /** Changes entries in every way until it is killed; a counter tells how often, and so does each line. */

@@ -4,9 +4,10 @@
 const assert = require('node:assert');
 const path = require('node:path');
 const { after, test } = require('node:test');
-const { Daemon, PACKAGE, sleep, tslab, waitFor } = require('./util.js');
+const { Daemon, IS_FULL, PACKAGE, child, ended, sleep, tslab, waitFor } = require('./util.js');
 
 const Handler = require(path.join(PACKAGE, 'stores/next.js'));
+const { FRESH, OVER, Tags } = require(path.join(PACKAGE, 'stores/next-tags.js'));
 const request = () => new Handler({});
 const page = (tags, html = '<p>') => ({ kind: 'APP_PAGE', html, rscData: Buffer.from('rsc'), headers: { 'x-next-cache-tags': tags } });
 const lasting = { cacheControl: { revalidate: 3600, expire: 7200 } };
@@ -109,6 +110,30 @@ test('an entry that does not say when it was begun is not found', async () => {
   }
 });
 
+test('a tag that is revalidated again, with other ends', async () => {
+  const first = async (name, ...more) => {
+    await make(`/before/${name}`, name);
+    await request().revalidateTag(name, { expire: 1 });
+    await make(`/between/${name}`, name);
+    for (const durations of more) await request().revalidateTag(name, durations);
+  };
+  const begun = performance.now();
+  const rising = Array.from({ length: 1000 }, (_, i) => ({ expire: 600 + i }));
+  await first('later', { expire: 600 });
+  await first('endless', {}, { expire: Infinity });
+  await first('rising', ...rising);
+  await first('sooner', { expire: 600 }, { expire: 0.5 });
+  const ages = async (name) => [(await age(`/before/${name}`)) > 600, (await age(`/between/${name}`)) > 600];
+  if (performance.now() < begun + 400)
+    for (const name of ['later', 'endless', 'rising', 'sooner']) assert.deepStrictEqual(await ages(name), [true, true], name);
+  await sleep(1010);
+  // A page from before the first one is over when that said; one from after it is not, as the later one said.
+  for (const name of ['later', 'endless', 'rising']) assert.deepStrictEqual(await ages(name), [false, true], name);
+  assert.deepStrictEqual(await ages('sooner'), [false, false]);
+  const records = tslab.open(daemon.socket).map('next-tags');
+  for (const [key, value] of records.entries()) if (/^tag/.test(key)) assert.ok(value.length < 300, `${key} has ${value.length} bytes`);
+});
+
 test('tags and keys that are longer than a key of a map can be', async () => {
   const long = (end) => 'ü'.repeat(5000) + end;
   for (const [key, tag, other] of [['/long', long('a'), long('b')], [long('/'), 'short', 'shorter'], [long('1'), long('c'), long('')]]) {
@@ -123,6 +148,91 @@ test('tags and keys that are longer than a key of a map can be', async () => {
     await request().set(key, null, {});
     assert.strictEqual(await age(key), undefined);
   }
+});
+
+test('the records of tags do not grow without bound, and a page whose record went is over', async () => {
+  await make('/first', 'name 0');
+  const records = tslab.open(daemon.socket).map('next-tags');
+  for (let i = 0; i < 200; i++) await request().revalidateTag(Array.from({ length: 1000 }, (_, j) => `name ${1000 * i + j}`));
+  assert.ok(records.count() < 132000, `${records.count()} records`);
+  assert.strictEqual(await age('/first'), undefined);
+  await make('/first', 'name 0');
+  assert.notStrictEqual(await age('/first'), undefined);
+});
+
+/** Revalidates n tags, of which no page from before may be found at any time, and one from after is. */
+async function revalidateMany(tags, n) {
+  const begun = [];
+  for (let i = 0; i < n; i++) {
+    begun.push(tags.now());
+    await tags.update([`t${i}`], i % 3 === 0 ? { expire: 0 } : undefined);
+    assert.strictEqual(tags.look(tags.now(), [`t${i}`]), FRESH);
+    const other = Math.floor(Math.random() * begun.length);
+    assert.strictEqual(tags.look(begun[other], [`t${other}`]), OVER);
+  }
+  for (let i = 0; i < n; i++) assert.strictEqual(tags.look(begun[i], [`t${i}`]), OVER);
+}
+
+test('records go, and no page comes back', async () => {
+  const pool = tslab.create({ size: 64 << 20 });
+  const tags = new Tags(pool, 500);
+  await revalidateMany(tags, IS_FULL ? 1000000 : 20000);
+  const records = pool.map('next-tags');
+  assert.ok(records.count() < 600, `${records.count()} records`);
+  // Tags that are revalidated again and again have one record each, and end no page of others.
+  const begun = tags.now();
+  for (let i = 0; i < 20000; i++) await tags.update([`again ${i % 100}`]);
+  assert.strictEqual(tags.look(begun, ['again']), FRESH);
+  pool.close();
+});
+
+test('several processes drop records at once, and some are killed', async () => {
+  const pool = tslab.open(daemon.socket);
+  pool.map('next-tags').clear();
+  const children = Array.from({ length: 4 }, () => child('revalidate', daemon.socket, 200, IS_FULL ? 100000 : 3000));
+  const all = Promise.all(children.map(ended));
+  const late = child('revalidate', daemon.socket, 200, 1e9);
+  await sleep(500);
+  late.kill('SIGKILL');
+  assert.deepStrictEqual(await all, [0, 0, 0, 0]);
+  assert.ok(pool.map('next-tags').count() < 600, `${pool.map('next-tags').count()} records`);
+  pool.map('next-tags').clear();
+});
+
+test('records that somebody deletes', async () => {
+  const records = tslab.open(daemon.socket).map('next-tags');
+  const lose = [() => records.clear(), () => records.delete('count'), () => records.delete('floor')];
+  for (const [i, how] of lose.entries()) {
+    await make(`/lost/${i}`, 'lost');
+    await request().revalidateTag('lost');
+    how();
+    assert.strictEqual(await age(`/lost/${i}`), undefined, String(how));
+    await make(`/lost/${i}`, 'lost');
+    assert.notStrictEqual(await age(`/lost/${i}`), undefined, String(how));
+    assert.strictEqual(await request().get('/lost/other'), null);
+    await request().revalidateTag('lost');
+    assert.strictEqual(await age(`/lost/${i}`), undefined, String(how));
+  }
+});
+
+test('a pool that has no room for a record', async () => {
+  const pool = tslab.create({ size: 8 << 20 });
+  const tags = new Tags(pool);
+  await tags.update(['had a record']);
+  const begun = tags.now();
+  const full = pool.map('full');
+  for (const size of [4000, 400, 1]) {
+    try {
+      for (let i = 0; ; i++) full.put(`${size} ${i}`, Buffer.alloc(size));
+    } catch (error) {
+      assert.strictEqual(error.code, 'ENOMEM');
+    }
+  }
+  const names = Array.from({ length: 5000 }, (_, i) => `no room ${i}`);
+  await tags.update(names);
+  for (const name of names) assert.strictEqual(tags.look(begun, [name]), OVER);
+  assert.strictEqual(tags.look(tags.now(), names), FRESH);
+  pool.close();
 });
 
 // The last one, since the others' daemon has new memory after it.

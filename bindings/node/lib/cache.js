@@ -182,13 +182,15 @@ class Cache {
     return this.#put(key, value, options, native.UPDATE);
   }
 
-  /** Replaces a value by another that is made from it, until nobody else did so meanwhile: whether it was there. */
+  /** Replaces a value by another that is made from it, or by none, until nobody else did so meanwhile: whether it was there. */
   _change(key, make, { ttl } = {}) {
     for (;;) {
       const value = this.#find(key, 0);
       if (value === MISSING) return false;
       const { version } = info;
-      if (this.#put(key, make(value), { ttl }, native.REPLACE, version)) return true;
+      const next = make(value);
+      if (next === undefined ? this.#use((map) => map.remove(key, version)) : this.#put(key, next, { ttl }, native.REPLACE, version))
+        return true;
     }
   }
 
