@@ -62,10 +62,12 @@
  * in different time namespaces have one clock for this. A process learns its namespace's offset from /proc; without
  * that, or between its own unshare(2) and fork(2) in a namespace that is not the host's, it is taken to have none.
  *
- * Limits. A map with limit_bytes keeps its entries within so many bytes. An entry counts with the size class of its
- * object, and with those of its further objects; tslab_map_statistics() has the sum. Three things come on top: the
- * index, 320 bytes of tables for each 4096 bytes, and slots that are free for other entries of their size: where
- * such slots come to be many, since sizes change, the entries between them are evicted, also those that were used.
+ * Limits. A map with limit_bytes keeps its entries within so many bytes of the pool's memory. An object of an entry
+ * counts with its part of a slab and of the slab's tables: 4416 bytes, divided by the number of objects of its size
+ * class that a slab has room for. The entry counts with 40 bytes more, its part of the index; tslab_map_statistics()
+ * has the sum. Slots that are free for other entries of their size come on top: where they come to be many, since sizes
+ * change, the entries between them are evicted, also those that were used. The index of a map of less than some
+ * thousand entries takes more than counts.
  * Threads count by themselves, so that together they may exceed the limit by a 64th, and by an entry each. A thread
  * that does nothing meanwhile may have up to 64 KiB of entries that only it has counted; they come on top until it
  * changes the map. A put that has looked at 1 GiB of the pool or at 16384 claims, and found no entry to evict,
@@ -790,7 +792,7 @@ int tslab_map_next(struct tslab_map *map, struct tslab_map_cursor *cursor, void 
 struct tslab_map_statistics {
         size_t size; /* size of this struct, as the program knows it: set it before the call */
         uint64_t entries; /* expired ones, too, until their memory goes back, and claims */
-        uint64_t bytes; /* memory of the entries, without the index */
+        uint64_t bytes; /* memory of the entries, as it counts against a limit */
         uint64_t hits,
                 misses; /* gets; of threads that have a record of their own, since they have put, allocated or freed
                            in this pool */

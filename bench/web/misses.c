@@ -3,7 +3,7 @@
  * evicts, with limit_bytes, and servers whose command line has the limit. And the share that an exact SIEVE misses, for
  * the same limit and the same memory of each entry.
  *
- * Stores count differently against a limit: tslab leaves the map's index out; memcached leaves its hash table out, and
+ * Stores count differently against a limit: memcached leaves its hash table out, and
  * gives each of its size classes a megabyte whatever the limit is. So the result also has the growth of the store's
  * resident memory. memcached refuses some values of many pages: the next request for one misses again.
  *

@@ -68,6 +68,7 @@ static void classes_init(ShmArena *arena, const ShmGeometry *g) {
                 arena->classes[i] = (ShmClass){
                         .size = g->class_size[i],
                         .n_slots = n,
+                        .share = (SHM_SLAB_COST + n - 1) / n,
                         .tail_mask = n == SHM_SLOTS_MAX ? 0 : UINT64_MAX << n,
                 };
         }

@@ -17,6 +17,7 @@
 typedef struct ShmClass {
         uint32_t size;
         uint32_t n_slots;
+        uint32_t share; /* the part of a slab, with its line and its tags, that a slot takes */
         uint64_t tail_mask; /* bits of a slab's bitmap beyond n_slots */
 } ShmClass;
 

@@ -168,3 +168,5 @@ typedef struct ShmTags {
         uint32_t tag[SHM_SLOTS_MAX];
 } ShmTags;
 static_assert(sizeof(ShmTags) == 256, "arena format");
+
+#define SHM_SLAB_COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* bytes, with its metadata */

@@ -6,7 +6,6 @@
 #include "shm/arena/record.h"
 #include "shm/slab/slab-walk.h"
 
-#define SHM_SLAB_COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* bytes, with its metadata */
 #define SHM_COMMIT_RUN_MAX 16 /* slabs that a client commits at once, at most */
 #define SHM_RUN_MAX 256U /* slabs that one intent RUN names, at most */
 #define SHM_DROP_COST 32U /* budget that dropping a slab's page costs; looking at a slab costs 1 */

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "tests/api/map-pool.h"
+#include "tests/api/entry-cost.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
-#define COST 128
+#define SLOT 128
+#define COST ENTRY_COST(SLOT)
 #define LIMIT (1000 * COST)
 #define LIMIT_AT_ONCE (LIMIT + LIMIT / 64 + (1 + N_CHILDREN) * COST) /* where several put */
 #define N_KEYS 5000
@@ -128,14 +130,14 @@ static void test_map_set_options(void **state) {
 
 /* A limit with room for no entry at all is refused; with one below the caller's entries these are, and say so. */
 static void below_an_entry(struct tslab *pool, uint32_t evict) {
-        struct tslab_map_options o = { .size = sizeof(o), .limit_bytes = 63, .evict = evict };
+        struct tslab_map_options o = { .size = sizeof(o), .limit_bytes = ENTRY_COST(64) - 1, .evict = evict };
         struct tslab_map *map;
         static const char large[10000], k[33];
         tslab_handle version;
         int64_t value;
 
         assert_int_equal(tslab_map_open(&map, pool, "m", &o), -EINVAL);
-        map = open_map(pool, 64, evict);
+        map = open_map(pool, ENTRY_COST(64), evict);
         assert_int_equal(put(map, 1), -E2BIG);
         assert_int_equal(tslab_map_put(map, "k", 1, large, sizeof(large), TSLAB_EPOCH_CURRENT), -E2BIG);
         assert_int_equal(tslab_map_put(map, k, sizeof(k), "", 0, TSLAB_EPOCH_CURRENT), -E2BIG);
@@ -531,7 +533,7 @@ static int caching_child(void *userdata) {
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (unsigned i = 0; i < 2000; i++)
-                CHECK(tslab_alloc(cacher->pool, COST, TSLAB_EPOCH_CURRENT, &handles[i], &object) == 0);
+                CHECK(tslab_alloc(cacher->pool, SLOT, TSLAB_EPOCH_CURRENT, &handles[i], &object) == 0);
         for (unsigned i = 0; i < 2000; i++)
                 CHECK(tslab_free(cacher->pool, handles[i]) == 0);
         CHECK(write(cacher->ready, "", 1) == 1);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/api/map-pool.h"
+#include "tests/api/entry-cost.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
@@ -568,7 +569,7 @@ static void test_map_add_at_end(void **state) {
 
 /* Not even memory: also in a full map, and a bucket stays as it is. */
 static void test_map_limit_without_cost(void **state) {
-        const struct tslab_map_options options = { .size = sizeof(options), .limit_bytes = 64 };
+        const struct tslab_map_options options = { .size = sizeof(options), .limit_bytes = ENTRY_COST(64) };
         struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
         struct tslab_map *map;
         uint64_t retry_ms = 1;
@@ -628,7 +629,7 @@ static void test_map_statistics(void **state) {
         assert_int_equal(tslab_map_delete(map, "b", 1), 0);
         s = statistics(map);
         assert_int_equal(s.entries, 1);
-        assert_int_equal(s.bytes, 64);
+        assert_int_equal(s.bytes, ENTRY_COST(64));
         assert_int_equal(s.hits, 1);
         assert_int_equal(s.misses, 2);
         assert_int_equal(s.inserts, 2);

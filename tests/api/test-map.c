@@ -396,7 +396,7 @@ static void test_map_put_memory_short(void **state) {
 static void try_memory_short_limit(struct tslab *pool, uint64_t limit, int other_size) {
         enum { SLAB = 4096 };
         const struct tslab_map_options options = { .size = sizeof(options), .limit_bytes = limit };
-        static const uint8_t value[5632]; /* 5712 bytes in three pieces, 6144 in two */
+        static const uint8_t value[5632]; /* 6204 bytes of memory in three pieces, 6664 in two */
         struct tslab_map_statistics statistics = { .size = sizeof(statistics) };
         tslab_handle handles[256];
         struct tslab_map *map;
@@ -425,7 +425,7 @@ static void test_map_put_memory_short_limit(void **state) {
         for (unsigned i = 0; i < 2; i++) {
                 tslab_close(*state);
                 assert_int_equal(tslab_create((struct tslab **) state, &options), 0);
-                try_memory_short_limit(*state, i == 0 ? 6000 : 10000, i == 0 ? 0 : 4000);
+                try_memory_short_limit(*state, i == 0 ? 6400 : 10800, i == 0 ? 0 : 4000);
         }
 }
 

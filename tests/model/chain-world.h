@@ -79,7 +79,7 @@ static inline unsigned chain_objects(unsigned k, uint64_t *ret_bytes) {
 
         map_must(shm_map_find(&map_tries[MODEL_ACTORS_MAX], &key, &c, &view));
         n = view.room == WORLD_SIZE_4 ? value->n_objects : value->n_short;
-        *ret_bytes = (n - 1) * WORLD_SIZE_4 + view.room;
+        *ret_bytes = (n - 1) * SLOT_COST(WORLD_SIZE_4) + ENTRY_COST(view.room);
         return n;
 }
 

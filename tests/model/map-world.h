@@ -7,6 +7,7 @@
 #include "shm/maintain/revoke.h"
 #include "shm/map/entry/map.h"
 #include "tests/model/world.h"
+#include "tests/api/entry-cost.h"
 #include "tests/util/maintain.h"
 #include "tests/util/map-options.h"
 #include "tests/util/trie.h"

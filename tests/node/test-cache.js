@@ -68,7 +68,7 @@ test('a tag makes its values absent at once', withCache({ cache: { limitBytes: 1
   assert.strictEqual(cache.map.isClaimed('k'), false);
 
   // A pool that takes no tag takes no value, and the caller gets it all the same.
-  const full = new tslab.Cache(pool, { name: 'full', limitBytes: 400 });
+  const full = new tslab.Cache(pool, { name: 'full', limitBytes: 700 });
   while (full.trySet(`k${full.map.count()}`, 'x'));
   assert.strictEqual(await full.getOrCompute('k', () => 1, { tags: ['t'] }), 1);
   assert.strictEqual(await cache.getOrCompute('k', () => 1, { tags: ['t'.repeat(5000)] }), 1);

@@ -60,7 +60,7 @@ class MapStats:
     """A map."""
 
     entries: int                # expired ones, too, until their memory goes back, and claims
-    bytes: int                  # memory of the entries, without the index
+    bytes: int                  # memory of the entries, as it counts against a limit
     hits: int                   # gets of threads that have allocated or freed; misses are of these, too
     misses: int
     inserts: int                # entries that came

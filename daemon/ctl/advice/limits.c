@@ -14,14 +14,14 @@ static uint64_t room_of(const Tslab__StatsReply *stats) {
         return used < stats->size_bytes ? stats->size_bytes - used : 0;
 }
 
-/* The map has a part of twice its limit already. Index, and slabs that are not full, take a quarter more at most. */
+/* The map has a part of twice its limit already. Slabs that are not full take an eighth more at most. */
 static bool has_room_for_twice(const Tslab__StatsReply *stats, const Tslab__MapInfo *map) {
         uint64_t limit = map->limit_bytes, room = room_of(stats), more;
 
         if (limit > room)
                 return false;
         more = 2 * limit - (map->bytes < limit ? map->bytes : limit);
-        return more + more / 4 <= room;
+        return more + more / 8 <= room;
 }
 
 /* Whether all entries were evicted once and more, and gets missed often. */

@@ -97,7 +97,7 @@ static const Number class_numbers[] = {
 static const Number map_numbers[] = {
         { MAP(entries), .text = "ENTRIES", .help = "Entries of the map" },
         { MAP(bytes), .text = "BYTES", .unit = NUMBER_BYTES,
-          .help = "Memory of the entries, by the sizes of their classes" },
+          .help = "Memory of the entries, with their part of the index" },
         { MAP(limit_bytes), .text = "LIMIT", .unit = NUMBER_BYTES,
           .help = "Memory that the entries may take; 0: as much as there is" },
         { MAP_COUNTER(hits), .text = "HITS", .help = "Lookups that found an entry" },

@@ -85,7 +85,7 @@ static uint64_t leaf_cost(const ShmTrie *trie, const NewLeaf *leaf) {
 static void leaf_measure(const ShmTrie *trie, NewLeaf *leaf) {
         leaf->evict.cost = leaf_cost(trie, leaf);
         leaf->evict.class = shm_arena_class(trie->arena, leaf->size);
-        leaf->evict.chained = leaf->evict.cost > shm_arena_size_max(trie->arena);
+        leaf->evict.chained = leaf->evict.cost > shm_leaf_cost_unchained_max(trie->arena);
 }
 
 /* Plans the leaf with the fewest chunks. False: it has the fewest already, or would exceed the map's limit. */

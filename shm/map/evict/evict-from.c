@@ -116,7 +116,7 @@ uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps) {
         return stamp;
 }
 
-/* The bytes of all slots that are taken, except for indexes, which shrink when entries are evicted. */
+/* The memory of all slots that are taken, except for indexes, which shrink when entries are evicted. */
 static uint64_t taken_bytes(const ShmTrie *trie) {
         const ShmArena *arena = trie->arena;
         SlabWord index = shm_slab_word(arena, slot_id_slab(shm_handle_slot(trie->root))), w;
@@ -129,7 +129,7 @@ static uint64_t taken_bytes(const ShmTrie *trie) {
                 const ShmClass *class = shm_slab_class(arena, w);
 
                 if (slab_word_epoch(w) != slab_word_epoch(index))
-                        bytes += (uint64_t) __builtin_popcountll(w.low & ~class->tail_mask) * class->size;
+                        bytes += (uint64_t) __builtin_popcountll(w.low & ~class->tail_mask) * class->share;
         }
         return bytes;
 }
@@ -139,11 +139,11 @@ static uint64_t cached_bytes(const ShmArena *arena) {
 
         for (uint32_t i = 0; i < shm_arena_n_records_ever(arena); i++)
                 for (ShmCacheWalk walk = {}; shm_cache_walk_next(&walk, arena, i);)
-                        bytes += (uint64_t) shm_cache_walk_count(&walk) * arena->classes[walk.class].size;
+                        bytes += (uint64_t) shm_cache_walk_count(&walk) * arena->classes[walk.class].share;
         return bytes;
 }
 
-/* False: not known, since a thread died in a change of one of the maps. */
+/* The part of taken_bytes() that entries may give. False: not known, as a thread died in a change of a map. */
 static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
         ShmMapTotals totals;
         ShmTrie map;
@@ -155,7 +155,7 @@ static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
                 if (shm_map_is_miscounted(arena, i))
                         return false;
                 shm_map_counts(arena, i, &totals);
-                *ret += totals.bytes;
+                *ret += totals.bytes - totals.entries * SHM_INDEX_SHARE;
         }
         return true;
 }
@@ -172,12 +172,12 @@ static uint64_t offered_bytes(const ShmTrie *trie) {
 }
 
 bool shm_evict_is_offered(const ShmTrie *trie, uint64_t cost) {
-        return cost <= (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE && cost <= offered_bytes(trie);
+        return cost <= (uint64_t) trie->arena->n_slabs * SHM_SLAB_COST && cost <= offered_bytes(trie);
 }
 
 /* Slabs of entries may have free slots, too. */
 bool shm_evict_may_fit(const ShmTrie *trie, uint64_t cost) {
-        uint64_t size = (uint64_t) trie->arena->n_slabs * SHM_SLAB_SIZE, taken, evictable;
+        uint64_t size = (uint64_t) trie->arena->n_slabs * SHM_SLAB_COST, taken, evictable;
 
         if (cost > size)
                 return false;

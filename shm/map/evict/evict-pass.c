@@ -132,12 +132,12 @@ static bool are_worth_less(const ShmTrie *trie, uint32_t slab, uint64_t slots) {
         uint64_t n_free = class->n_slots - (uint64_t) __builtin_popcountll(slots), cost = 0;
         ShmMapView view;
 
-        for (; slots != 0 && cost < n_free * class->size; slots &= slots - 1) {
+        for (; slots != 0 && cost < n_free * class->share; slots &= slots - 1) {
                 if (!view_leaf(trie, slot_id(slab, (uint32_t) __builtin_ctzll(slots)), &view))
                         return false;
                 cost += shm_map_view_cost(trie->arena, &view);
         }
-        return cost < n_free * class->size;
+        return cost < n_free * class->share;
 }
 
 /*

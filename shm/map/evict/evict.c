@@ -106,7 +106,9 @@ static bool evict_is_on(const ShmEvict *evict) {
 }
 
 static bool is_small(const ShmTrie *trie, uint64_t cost) {
-        return cost * SMALL_SHARE * shm_map_entries(trie) < shm_map_bytes(trie);
+        uint64_t n = shm_map_entries(trie);
+
+        return (cost - SHM_INDEX_SHARE) * SMALL_SHARE * n + SHM_INDEX_SHARE * n < shm_map_bytes(trie);
 }
 
 void shm_evict_offer(const ShmTrie *trie, bool evicts) {
@@ -215,7 +217,8 @@ static void turn_back(Search *s) {
  */
 static bool empty_of_map(const Search *s, uint32_t slab, uint64_t size, uint64_t *cost) {
         uint64_t last = 0;
-        uint64_t enough = shm_chain_takes_slabs(s->from->arena) ? s->from->arena->size_max : UINT64_MAX;
+        uint64_t enough = shm_chain_takes_slabs(s->from->arena) ? shm_leaf_cost_unchained_max(s->from->arena)
+                                                                : UINT64_MAX;
 
         for (uint32_t slot = 0; slot < SHM_SLOTS_MAX && (*cost < size || last <= enough); slot++) {
                 last = shm_evict_slot(s->actor, s->from, slot_id(slab, slot), s->evict->old);
@@ -285,7 +288,7 @@ static uint64_t evict_chains(const Search *s) {
                 next = shm_evict_any(s->actor, s->from, s->evict->old);
                 if (next == 0)
                         break;
-                cost += next > s->from->arena->size_max ? next : 0;
+                cost += next > shm_leaf_cost_unchained_max(s->from->arena) ? next : 0;
         }
         return cost;
 }

@@ -186,11 +186,16 @@ static uint64_t slot_cost(const ShmArena *arena, uint32_t size) {
         return size > 0 ? arena->classes[shm_arena_class(arena, size)].size : 0;
 }
 
+/* The memory of a slot of so many bytes. */
+static uint64_t slot_memory(const ShmArena *arena, uint32_t size) {
+        return size > 0 ? arena->classes[shm_arena_class(arena, size)].share : 0;
+}
+
 static uint64_t blocks_cost(const ShmArena *arena, Shape shape, uint32_t n_chunks) {
         uint32_t n_more = chain_blocks(shape, n_chunks) - 1;
 
-        return n_more * slot_cost(arena, words_size(shape.n_words)) +
-               slot_cost(arena, words_size(n_chunks - n_more * (shape.n_words - 1)));
+        return n_more * slot_memory(arena, words_size(shape.n_words)) +
+               slot_memory(arena, words_size(n_chunks - n_more * (shape.n_words - 1)));
 }
 
 uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room) {
@@ -198,7 +203,7 @@ uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t 
         Rest rest = chain_rest(arena, shape, head, room);
         uint32_t n = rest.n_chunks, last = rest.size - (n - 1) * shape.room;
 
-        return (n - 1) * slot_cost(arena, shape.room) + slot_cost(arena, last) +
+        return (n - 1) * slot_memory(arena, shape.room) + slot_memory(arena, last) +
                (rest.n_words < n ? blocks_cost(arena, shape, n) : 0);
 }
 

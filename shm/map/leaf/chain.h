@@ -44,7 +44,7 @@ uint32_t shm_chain_size_max(const ShmArena *arena);
 /* How many bytes of the value are in a head whose slot has the size `room`. They are the first ones. */
 uint32_t shm_chain_head_bytes(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room);
 
-/* The sum of the sizes of the slots of chunks and blocks. */
+/* The memory of the slots of chunks and blocks, as shm_leaf_cost() counts it. */
 uint64_t shm_chain_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room);
 
 /*

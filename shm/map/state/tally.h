@@ -104,11 +104,16 @@ static inline void shm_tally_add(ShmActor *actor, const ShmTrie *trie, ShmMapCou
                 shm_tally_flush(actor);
 }
 
-/* The size of all slots that an entry takes. `room`: the size of its leaf's slot. */
-static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head, uint64_t room) {
+/*
+ * The memory of an entry: of all slots that it takes, with what their slabs have beside slots, and of its part of the
+ * index. `room`: the size of its leaf's slot.
+ */
+static inline uint64_t shm_leaf_cost(const ShmArena *arena, const ShmMapLeaf *head, uint32_t room) {
+        uint64_t cost = arena->classes[shm_arena_class(arena, room)].share + SHM_INDEX_SHARE;
+
         if (__builtin_expect(head->flags & SHM_LEAF_CHAINED, 0))
-                room += shm_chain_cost(arena, head, (uint32_t) room);
-        return room;
+                cost += shm_chain_cost(arena, head, room);
+        return cost;
 }
 
 static inline uint64_t shm_map_view_cost(const ShmArena *arena, const ShmMapView *view) {

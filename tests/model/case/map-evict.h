@@ -31,7 +31,8 @@ static void init(const Value *v, uint32_t n) {
         map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 shm_map_attach(&map_tries[i]);
-        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 2 * v->n_objects * WORLD_SIZE_4);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes,
+                        2 * (v->n_objects * SLOT_COST(WORLD_SIZE_4) + INDEX_COST));
         TRIE_SET_OPTION(&map_tries[0], evict, SHM_MAP_EVICT_SIEVE);
 }
 
@@ -100,7 +101,7 @@ static void pre_two_hands(void) {
         init(&in_one, 4);
         entry(0, 'o');
         entry_large(&map_tries[MODEL_ACTORS_MAX], UINT64_C(1) << 58);
-        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 2 * WORLD_SIZE_4);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, 2 * ENTRY_COST(WORLD_SIZE_4));
         ready();
         map_state()->hands[1].place = map_state()->hands[0].place;
 }
@@ -320,7 +321,7 @@ static void t0_evict_a(void) {
 static void pre_victim(void) {
         init(&in_one, 3);
         entry(0, 'o');
-        TRIE_SET_OPTION(&map_tries[0], limit_bytes, WORLD_SIZE_2);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, ENTRY_COST(WORLD_SIZE_2));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 map_tries[i].now_ns = map_tries[i].exact_ns = no_time;
         shm_chain_room = 0;
@@ -441,7 +442,7 @@ static void post_two_hands(unsigned dead) {
         shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
         if (dead == 0 && totals.entries != (uint64_t) shm_map_count(&map_tries[MODEL_ACTORS_MAX]))
                 model_fail("%lu entries are counted", (unsigned long) totals.entries);
-        if (dead == 0 && totals.bytes > 2 * WORLD_SIZE_4)
+        if (dead == 0 && totals.bytes > 2 * ENTRY_COST(WORLD_SIZE_4))
                 model_fail("%lu bytes are counted", (unsigned long) totals.bytes);
         for (unsigned i = 0; i < 2; i++)
                 if (!(dead >> i & 1) && world.results[i] != 0)
@@ -570,7 +571,8 @@ static void check_count(const ShmTrie *trie, uint32_t size) {
 
         shm_map_totals(&world_arena, trie->map - 1, &totals);
         if (!shm_map_is_miscounted(&world_arena, trie->map - 1) &&
-            (totals.entries != (uint64_t) shm_map_count(trie) || totals.bytes != totals.entries * size))
+            (totals.entries != (uint64_t) shm_map_count(trie) ||
+             totals.bytes != totals.entries * ENTRY_COST(size)))
                 model_fail("map %u: %lu entries and %lu bytes are counted", trie->map,
                            (unsigned long) totals.entries, (unsigned long) totals.bytes);
 }
@@ -611,10 +613,10 @@ static void post_beside_get(unsigned dead) {
 }
 
 /*
- * The second map has most of the memory, but each of its entries is in a slab with another object. So when four of them
+ * The second map has most of the memory, but each of its entries is in a slab with another object. So when six of them
  * are evicted, there is no slot for b yet, and a goes in the fourth try.
  */
-#define N_BESIDE 5
+#define N_BESIDE 7
 
 static void pre_beside_objects(void) {
         uint64_t handle;
@@ -652,7 +654,7 @@ static ssize_t check_beside_objects(unsigned dead) {
         return n;
 }
 
-/* Three tries evict one, one and two entries of the second map. */
+/* Three tries evict one, two and three entries of the second map. */
 static void post_beside_objects(unsigned dead) {
         ssize_t n = check_beside_objects(dead);
         char a = get(0), b = get(1);

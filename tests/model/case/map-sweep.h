@@ -256,7 +256,7 @@ static void check_totals(void) {
         for (unsigned k = 0; k < 3; k++)
                 found += map_get(k) != 0;
         shm_map_totals(&world_arena, map_tries[0].map - 1, &totals);
-        if (totals.entries != found || totals.bytes != found * WORLD_SIZE_4)
+        if (totals.entries != found || totals.bytes != found * ENTRY_COST(WORLD_SIZE_4))
                 model_fail("%lu entries and %lu bytes are counted, %lu are there",
                            (unsigned long) totals.entries, (unsigned long) totals.bytes,
                            (unsigned long) found);

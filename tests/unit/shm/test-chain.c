@@ -6,14 +6,15 @@
 #include "shm/map/leaf/chain.h"
 #include "shm/map/entry/map.h"
 #include "tests/unit/shm/map-fixture.h"
+#include "tests/api/entry-cost.h"
 
 #define VALUE_MAX 80000
 
 static uint8_t value[VALUE_MAX], buffer[VALUE_MAX];
 
-/* Live objects, and the sum of their slots' sizes. */
+/* Live objects, the sum of their slots' sizes, and of what these count with in a map. */
 typedef struct Live {
-        uint64_t n, bytes;
+        uint64_t n, bytes, memory;
 } Live;
 
 static Live count_live(const ShmArena *arena) {
@@ -33,6 +34,7 @@ static Live count_live(const ShmArena *arena) {
                                 0);
                         live.n++;
                         live.bytes += size;
+                        live.memory += SLOT_COST(size);
                 }
         return live;
 }
@@ -68,8 +70,8 @@ static Live try_value(MapFixture *f, const ShmMapKey *key, uint32_t size) {
                 assert_part(f, key, size, offset, size / 5 + 1);
         assert_int_equal(shm_map_delete(&f->actor, &f->trie, key, 0), 0);
         without = count_live(&f->arena);
-        assert_int_equal(t.bytes, with.bytes - without.bytes);
-        return (Live){ with.n - without.n, with.bytes - without.bytes };
+        assert_int_equal(t.bytes, with.memory - without.memory + INDEX_COST);
+        return (Live){ .n = with.n - without.n, .bytes = with.bytes - without.bytes };
 }
 
 static void set_up(MapFixture *f, const uint32_t *classes, uint32_t n) {

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "tests/api/entry-cost.h"
 #include "tests/util/reserve.h"
 #include "shm/arena/root.h"
 #include "shm/map/entry/map-sweep.h"
@@ -187,7 +188,7 @@ static bool assert_counted(World *w) {
                 ;
         shm_map_totals(&w->arena, w->trie.map - 1, &after);
         assert_int_equal(after.entries, n);
-        assert_int_equal(after.bytes, n * 64);
+        assert_int_equal(after.bytes, n * ENTRY_COST(64));
         assert_false(shm_map_is_miscounted(&w->arena, w->trie.map - 1));
         return before.entries != n;
 }
@@ -507,7 +508,7 @@ static bool assert_other_counted(World *w, const ShmTrie *other) {
         bool right;
 
         shm_map_totals(&w->arena, other->map - 1, &t);
-        right = t.entries == 1 && t.bytes == 64;
+        right = t.entries == 1 && t.bytes == ENTRY_COST(64);
         assert_true(right || w->victim.record->map == other->map);
         return right;
 }

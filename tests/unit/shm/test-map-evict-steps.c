@@ -10,11 +10,12 @@
 #include "shm/map/entry/map-sweep.h"
 #include "shm/slab/set.h"
 #include "tests/unit/shm/map-fixture.h"
+#include "tests/api/entry-cost.h"
 #include "tests/util/map-options.h"
 
 #define ARENA_SIZE (UINT64_C(1) << 30)
 #define SMALL_ARENA_SIZE (UINT64_C(16) << 20)
-#define COST 64
+#define COST ENTRY_COST(64)
 #define N_ENTRIES 20U
 #define N_CLAIMS 50000U
 #define N_PUTS 1000U

@@ -17,6 +17,7 @@
 #include "shm/map/entry/map-sweep.h"
 #include "tests/unit/shm/map-fixture.h"
 #include "shm/epoch/epoch-open.h"
+#include "tests/api/entry-cost.h"
 #include "tests/util/map-options.h"
 
 #define BEGIN_MS (UINT64_C(1) << 40) /* later than any clock of the system */
@@ -164,7 +165,7 @@ static void test_expiry_in_census(void **state) {
 
         assert_int_equal(put(f, "a", "value", 100), 0);
         assert_int_equal(put(f, "b", "stays", 0), 0);
-        assert_int_equal(totals(f).bytes, 128);
+        assert_int_equal(totals(f).bytes, 2 * ENTRY_COST(64));
         clock_ms += 100;
         map->miscounts++;
         shm_map_census_begin(&f->arena, f->trie.map - 1, &census);
@@ -173,7 +174,7 @@ static void test_expiry_in_census(void **state) {
         shm_map_census_end(&f->actor, f->trie.map - 1, &census);
         assert_int_equal(totals(f).expirations, 1);
         assert_int_equal(totals(f).entries, 1);
-        assert_int_equal(totals(f).bytes, 64);
+        assert_int_equal(totals(f).bytes, ENTRY_COST(64));
         assert_int_equal(map->roughly, 0);
 }
 
@@ -196,7 +197,7 @@ static void test_expiry_then_put(void **state) {
         assert_int_equal(totals(f).entries, 1);
         assert_int_equal(totals(f).expirations, 2);
         assert_int_equal(totals(f).inserts, 3);
-        assert_int_equal(totals(f).bytes, 64);
+        assert_int_equal(totals(f).bytes, ENTRY_COST(64));
 }
 
 static void test_touch(void **state) {
@@ -305,7 +306,7 @@ static void test_expiry_pass(void **state) {
         run_pass(f);
         assert_int_equal(totals(f).entries, 2 * N / 3);
         assert_int_equal(totals(f).expirations, N / 3);
-        assert_int_equal(totals(f).bytes, 2 * N / 3 * 64);
+        assert_int_equal(totals(f).bytes, 2 * N / 3 * ENTRY_COST(64));
         assert_int_equal(expiry->first, BEGIN_MS + 2000);
         clock_ms += 1000;
         run_pass(f);

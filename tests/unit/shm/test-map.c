@@ -18,6 +18,7 @@
 #include "shm/arena/root.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch-open.h"
+#include "tests/api/entry-cost.h"
 #include "tests/util/map-options.h"
 
 typedef struct Fixture {
@@ -523,14 +524,14 @@ static void test_map_totals(void **state) {
         assert_totals(f, 0, 0, 0, 0);
         assert_int_equal(put(f, "a", "1"), 0);
         assert_int_equal(put(f, "b", "1"), 0);
-        assert_totals(f, 2, 128, 2, 0);
+        assert_totals(f, 2, 2 * ENTRY_COST(64), 2, 0);
         assert_int_equal(put(f, "a", "a value that makes the entry larger than the smallest class"), 0);
-        assert_totals(f, 2, 64 + 96, 2, 0);
+        assert_totals(f, 2, ENTRY_COST(64) + ENTRY_COST(96), 2, 0);
         assert_int_equal(put_mode(f, a, "2", SHM_EPOCH_CURRENT, SHM_MAP_INSERT, 0, NULL), -EEXIST);
-        assert_totals(f, 2, 64 + 96, 2, 0);
+        assert_totals(f, 2, ENTRY_COST(64) + ENTRY_COST(96), 2, 0);
         assert_int_equal(shm_map_delete(&f->actor, &f->trie, &a, 0), 0);
         assert_int_equal(shm_map_delete(&f->actor, &f->trie, &a, 0), -ENOENT);
-        assert_totals(f, 1, 64, 2, 1);
+        assert_totals(f, 1, ENTRY_COST(64), 2, 1);
         assert_int_equal(expire(f, shm_epoch_current(&f->arena), 10), 1);
         assert_totals(f, 0, 0, 2, 2);
         assert_int_equal(f->actor.record->map, 0);
@@ -596,7 +597,7 @@ static void test_map_totals_after_revocation(void **state) {
         }
         while (!shm_map_sweep_step(&f->actor, &sweep, 7))
                 ;
-        assert_totals(f, 50, 50 * 64, 100, 50);
+        assert_totals(f, 50, 50 * ENTRY_COST(64), 100, 50);
 }
 
 /* After a revocation all maps are swept. Nobody died: entries that come meanwhile do not make the count wrong. */
@@ -829,7 +830,7 @@ static void test_map_sweep_beside_unset(void **state) {
                          0);
         sweep_all(f, sweep);
         shm_map_totals(&f->arena, swapped ? first.map - 1 : second.map - 1, &totals);
-        assert_int_equal(totals.bytes, 300 * 64);
+        assert_int_equal(totals.bytes, 300 * ENTRY_COST(64));
 }
 
 /* A step passes over few words, though there is no entry in most of them. */
