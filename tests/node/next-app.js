@@ -1,5 +1,6 @@
 'use strict';
-// The files of a small application of Next.js: a page by `revalidate`, pages by their tags, and a call that revalidates.
+// The files of two small applications of Next.js: pages by `revalidate` and by their tags, and functions with 'use cache';
+// and a call that revalidates.
 
 const ITEM = `
   import { unstable_cache } from 'next/cache';
@@ -12,10 +13,9 @@ const ITEM = `
   }
 `;
 
-module.exports = {
+const COMMON = {
   'app/layout.js': 'export default ({ children }) => <html><body>{children}</body></html>;',
   'app/page.js': 'export default () => <p>home</p>;',
-  'app/item/[id]/page.js': ITEM,
   'app/revalidate/route.js': `
     import { revalidatePath, revalidateTag } from 'next/cache';
     export async function POST(request) {
@@ -25,5 +25,39 @@ module.exports = {
       return Response.json(process.pid);
     }
   `,
-  'next.config.js': "module.exports = { cacheHandler: require.resolve('tslab/next'), cacheMaxMemorySize: 0 };",
+};
+
+const USE_CACHE = `
+  import { cacheLife, cacheTag } from 'next/cache';
+  async function make(id) {
+    'use cache';
+    cacheTag(\`item-\${id}\`);
+    cacheLife({ stale: 300, revalidate: 3600, expire: 86400 });
+    return \`\${process.pid}.\${Math.random()}\`;
+  }
+  async function makeRemote(id) {
+    'use cache: remote';
+    cacheTag(\`item-\${id}\`);
+    return \`\${process.pid}.\${Math.random()}\`;
+  }
+  export async function GET(request, { params }) {
+    const { id } = await params;
+    return new Response(\`<p id="made">\${await make(id)} \${await makeRemote(id)}</p>\`);
+  }
+`;
+
+module.exports = {
+  PAGES: {
+    ...COMMON,
+    'app/item/[id]/page.js': ITEM,
+    'next.config.js': "module.exports = { cacheHandler: require.resolve('tslab/next'), cacheMaxMemorySize: 0 };",
+  },
+  FUNCTIONS: {
+    ...COMMON,
+    'app/item/[id]/route.js': USE_CACHE,
+    'next.config.js': `
+      const handler = require.resolve('tslab/next-use-cache');
+      module.exports = { cacheComponents: true, cacheHandlers: { default: handler, remote: handler } };
+    `,
+  },
 };

@@ -194,6 +194,7 @@ test('the types', () => {
     import makeStore = require('tslab/express-session');
     import { KeyvTslab } from 'tslab/keyv';
     import Handler = require('tslab/next');
+    import useCache = require('tslab/next-use-cache');
     import makeLimiter = require('tslab/rate-limiter-flexible');
     const pool: tslab.Pool = tslab.open('web', { start: true });
     const keyv = new Keyv({ store: new KeyvTslab(pool, { ttl: 60 }) });
@@ -202,9 +203,10 @@ test('the types', () => {
     const limiter = new (makeLimiter(flexible))({ pool, points: 5, duration: 1 });
     const left: Promise<flexible.RateLimiterRes> = limiter.consume('k');
     const done: Promise<void> = new Handler().revalidateTag('t', { expire: 0 });
+    const made: Promise<number | undefined> = useCache.get('key', ['tag']).then((entry) => entry?.expire);
     // @ts-expect-error: a pool is needed
     new KeyvTslab();
-    export { keyv, handler, left, done };
+    export { keyv, handler, left, done, made };
   `);
   const options = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'node16', '--moduleResolution', 'node16',
     '--types', 'node', 'use.ts', 'use-stores.ts'];
