@@ -259,6 +259,7 @@ static uint32_t batch_free_tags(ShmActor *actor, const uint64_t *handles, uint32
 static void batch_push(ShmActor *actor, ShmCache *cache, const uint64_t *handles, uint32_t n) {
         uint32_t count = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
 
+        shm_fence_rel(); /* ORDER: rel, pairs with gather_cache(); the tags are even before (refs.c, invariant 6). */
         for (uint32_t i = 0; i < n; i++)
                 /* ORDER: rlx; ordered by the count. */
                 shm_store_rlx(&cache->slots[count + i], (uint32_t) (handles[i] ^ actor->handle_bits));

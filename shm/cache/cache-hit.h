@@ -156,7 +156,8 @@ shm_inline int shm_cache_free_one(ShmActor *actor, ShmRecord *record, uint64_t b
         }
         if (final)
                 shm_final_close(final);
-        shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
+        /* ORDER: rel, pairs with gather_cache(); the tag is even before (refs.c, invariant 6). */
+        shm_store_rel(&cache->slots[n], id);
         shm_store_rel(&cache->count, n + 1); /* ORDER: rel; the id is stored before. */
         shm_hint_count(&record->counters[SHM_COUNT_FREES_CACHED]);
         /* ORDER: rel, pairs with shm_record_intent(); the slot is in the stack before the intent is cleared. */

@@ -101,6 +101,7 @@ static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab
         uint32_t n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
         uint32_t n_new = (uint32_t) __builtin_popcountll(mask), at = n + n_new;
 
+        shm_fence_rel(); /* ORDER: rel, pairs with gather_cache(); the claim is before the ids (refs.c, invariant 6). */
         /* From the lowest bit on: the next one is found at once, and the processor stores several at a time. */
         for (; mask != 0; mask &= mask - 1) {
                 at--;
@@ -402,7 +403,8 @@ static int free_cached(ShmActor *actor, ShmCache *cache, uint32_t tag, SlotId id
         if (shm_cas_acqrel(shm_slot_tag(actor->arena, id), &expected, tag + 1)) {
                 if (final)
                         shm_final_close(final);
-                shm_store_rlx(&cache->slots[n], id.value); /* ORDER: rlx; ordered by the count. */
+                /* ORDER: rel, pairs with gather_cache(); the tag is even before (refs.c, invariant 6). */
+                shm_store_rel(&cache->slots[n], id.value);
                 shm_cache_set_count(cache, n + 1);
                 shm_actor_count(actor, SHM_COUNT_FREES_CACHED, 1);
                 r = 0;

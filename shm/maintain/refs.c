@@ -18,6 +18,9 @@
  *      slot of its cache's class.
  *   5. A ROLLED_BACK record refers to nothing: repair decides on its slots. The arena check, which has to see these
  *      slots, counts them as in flight. The same holds for record 0, the maintainer's own.
+ *   6. A walk may go by a count that is older than the ids which it reads. So an id is stored by a release, and brings
+ *      by itself what made the slot the cache's: the even tag, the claim. Else the check could see the id, and the tag
+ *      from before the free.
  *
  * Who may do what: this code reads, and writes nothing.
  *

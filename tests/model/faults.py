@@ -320,13 +320,13 @@ FAULTS = [
      '''        shm_store_rel(&record->intent_what, bits | shm_intent_free(0, (SlotId){ 0 }));
 ''', ''),
     ('cache: FREE cleared before the push', 'cache', 'shm/cache/cache-hit.h',
-     '        shm_store_rlx(&cache->slots[n], id); /*', '''        shm_actor_intend(actor, 0);
-        shm_store_rlx(&cache->slots[n], id); /*'''),
+     '        shm_store_rel(&cache->slots[n], id);', '''        shm_actor_intend(actor, 0);
+        shm_store_rel(&cache->slots[n], id);'''),
     ('cache: count raised before the slot is there', 'cache', 'shm/cache/cache-hit.h',
-     '''        shm_store_rlx(&cache->slots[n], id); /* ORDER: rlx; ordered by the count below. */
+     '''        shm_store_rel(&cache->slots[n], id);
         shm_store_rel(&cache->count, n + 1);''', '''        shm_store_rel(&cache->count, n + 1);
         shm_actor_intend(actor, 0);
-        shm_store_rlx(&cache->slots[n], id);'''),
+        shm_store_rel(&cache->slots[n], id);'''),
     ('cache: tag by a plain store', 'cache', 'shm/cache/cache-hit.h',
      '!shm_cas_acqrel(&actor->tags[id], &tag, tag + 1)', 'shm_load_acq(&actor->tags[id]) != tag || ({ shm_store_rel(&actor->tags[id], tag + 1); false; })'),
     ('cache: count lowered before the tag is odd', 'cache', 'shm/cache/cache-hit.h',
@@ -1921,6 +1921,8 @@ FAULTS = [
      'libclient/near.c',
      'r = move_cover(near, &past);', '(void) past;'),
     # Memory orders, which only a weak memory needs.
+    ('order: an id comes into a cache before its tag is even', 'check/free-weak', 'shm/cache/cache.c',
+     'shm_store_rel(&cache->slots[n], id.value);', 'shm_store_rlx(&cache->slots[n], id.value);'),
     ('order: bytes of a new object before its tag, from a cache', 'bytes/reuse-copy-weak', 'shm/cache/cache-hit.h',
      '        shm_fence_rel(); /* ORDER', '        /* ORDER'),
     ('order: bytes of a new object before its tag, after a refill', 'bytes/free-refill-copy-weak', 'shm/cache/cache.c',

@@ -182,22 +182,23 @@ static void post(unsigned dead) {
         recover_check(dead);
 }
 
+#define WEAK .weak = true, .weak_preemptions = 1
 #define CHECK(_name, _pre, _t0, _t1, _more...)                                                               \
         { .name = _name, .pre = _pre, .actors = { _t0, _t1, t_check }, .post = post, .deaths = 1, _more }
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        CHECK("pop", pre_sound, t_alloc, t_nothing),
-        CHECK("free", pre_sound, t_free, t_nothing),
-        CHECK("drain", pre_sound, t_drain, t_nothing),
-        CHECK("refill", pre_sound, t_nothing, t_alloc_1),
+        CHECK("pop", pre_sound, t_alloc, t_nothing, WEAK),
+        CHECK("free", pre_sound, t_free, t_nothing, WEAK),
+        CHECK("drain", pre_sound, t_drain, t_nothing, WEAK),
+        CHECK("refill", pre_sound, t_nothing, t_alloc_1, WEAK),
         CHECK("pop-free", pre_sound, t_alloc_free, t_nothing),
         CHECK("moved", pre_moved, t_alloc_free, t_free_drain_1, .preemptions = 2, .full_preemptions = 3),
         CHECK("lost-refill", pre_lost, t_nothing, t_alloc_1),
         CHECK("lost-drain", pre_lost, t_drain, t_nothing),
         CHECK("hint-free", pre_hint, t_free, t_nothing),
-        CHECK("held-refill", pre_held, t_nothing, t_alloc_1),
-        CHECK("busy-refill", pre_busy, t_nothing, t_alloc_1),
+        CHECK("held-refill", pre_held, t_nothing, t_alloc_1, WEAK),
+        CHECK("busy-refill", pre_busy, t_nothing, t_alloc_1, WEAK),
         { .name = "holder", .pre = pre_denied, .actors = { t_commit_leave, t_born_commit, t_holder },
           .post = post_holder, .deaths = 1, .weak = true },
 };
