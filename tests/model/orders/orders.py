@@ -4,6 +4,7 @@
         orders.py check BUILD [FILE...]     each weakening that orders.list has a case for turns that case red
         orders.py sweep BUILD [FILE...]     tries all weakenings of these files, and writes their rows of orders.list anew
         orders.py go-on BUILD [FILE...]     the same, for accesses without a row alone
+        orders.py with BUILD CASE...        tries the rows that no case shows under these cases, as check/pop-weak
 
 A row of the list: the file, the function with the number of the access in it, the access, the weaker order, and the case
 that goes red; or `-` and the number of cases that reach the access and stay green, which is 0 where none does.
@@ -155,6 +156,27 @@ def go_on(build, files):
     sweep(build, files, anew=False)
 
 
+def try_cases(build, cases):
+    names = collections.defaultdict(set)
+    for case in cases:
+        program, name = case.split('/')
+        names[program].add(name)
+    places, rows = Places(build, names), read_list()
+
+    def find(i):
+        file, function, kind, weaker, found = rows[i]
+        for case in sorted(set(places.cases[file, function]), key=lambda case: case.seconds):
+            if found.startswith('-') and places.is_red((file, function), weaker, case, LIMIT):
+                found = f'{case.program.name[len("model-"):]}/{case.name}'
+        if found != rows[i][4]:
+            print(file, function, kind, weaker, found, flush=True)
+            rows[i] = file, function, kind, weaker, found
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(find, range(len(rows))))
+    write_list(rows)
+
+
 def check(build, files):
     rows = [row for row in read_list() if wanted(row[0], files) and not row[4].startswith('-')]
     names = collections.defaultdict(set)
@@ -180,4 +202,4 @@ def check(build, files):
 
 
 if __name__ == '__main__':
-    {'sweep': sweep, 'go-on': go_on, 'check': check}[sys.argv[1]](sys.argv[2], sys.argv[3:])
+    {'sweep': sweep, 'go-on': go_on, 'with': try_cases, 'check': check}[sys.argv[1]](sys.argv[2], sys.argv[3:])
