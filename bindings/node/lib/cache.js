@@ -21,7 +21,7 @@ const MISSING = Symbol('missing');
 function checkedNames(tags) {
   const names = Array.isArray(tags) ? Array.from(tags) : [undefined];
   if (names.length > TAGS_MAX || !names.every((tag) => typeof tag === 'string' || typeof tag === 'bigint' || tag instanceof Uint8Array))
-    throw new TypeError(`tags are an array of up to ${TAGS_MAX} strings or Buffers`);
+    throw new TypeError(`tags are an array of up to ${TAGS_MAX} strings or Buffers; leave them out where a value has none`);
   return names;
 }
 
@@ -268,7 +268,7 @@ class Cache {
    */
   async getOrCompute(key, make, { ttl, timeout = 30, tags } = {}) {
     const end = performance.now() + timeout * 1000;
-    const names = tags && checkedNames(tags);
+    const names = tags === undefined ? undefined : checkedNames(tags);
     for (;;) {
       const value = this.#find(key, this.accept);
       const isStale = value !== MISSING && (info.flags & native.STALE) !== 0;

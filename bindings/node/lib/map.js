@@ -31,7 +31,7 @@ function checkedTags(tags) {
   if (tags === undefined) return undefined;
   const copy = Array.isArray(tags) && tags.length <= TAGS_MAX ? Array.from(tags) : [undefined];
   if (copy.length > TAGS_MAX || copy.some((tag) => typeof tag !== 'bigint'))
-    throw new TypeError(`tags are an array of up to ${TAGS_MAX} tags, each from tag()`);
+    throw new TypeError(`tags are an array of up to ${TAGS_MAX} tags, each from tag(); leave them out where an entry has none`);
   return copy;
 }
 
