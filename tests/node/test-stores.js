@@ -117,6 +117,18 @@ test('a store for express-session', async () => {
   assert.strictEqual(await call('length'), 1);
   await call('touch', 'id', { cookie: cookie(-1) });
   assert.strictEqual(await call('get', 'id'), null);
+  // What is no session, as another program put it there, is none: a request begins a new one, and a touch makes none of it.
+  for (const value of ['text', 5, true, null, [1, 2], Buffer.from([255])]) {
+    store.cache.set('id', value);
+    await call('touch', 'id', { cookie: later });
+    assert.deepStrictEqual(store.cache.get('id'), value);
+    assert.strictEqual(await call('get', 'id'), null);
+    assert.deepStrictEqual(await call('all'), []);
+  }
+  // A session that is gone stays so, also if it goes just then.
+  await call('destroy', 'id');
+  await call('touch', 'id', { user: 'alice', cookie: later });
+  assert.strictEqual(await call('get', 'id'), null);
   // Cookies that end in a hundred years, never, or at no date.
   for (const [maxAge, ttl] of [[100 * 365 * 86400000, Infinity], [undefined, 86400], [NaN, 86400]]) {
     await call('set', 'id', { cookie: cookie(maxAge) });

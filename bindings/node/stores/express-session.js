@@ -10,6 +10,10 @@ const { lifetimeOfMs } = require('../lib/time.js');
 
 const DAY = 86400;
 
+/** Another program may have put something else there. */
+const isSession = (value) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+
 module.exports = ({ Store }) =>
   class TslabStore extends Store {
     /** `options` are those of Cache; `ttl` is for sessions whose cookie has no end of its own. */
@@ -35,8 +39,13 @@ module.exports = ({ Store }) =>
       return typeof ms === 'number' && !Number.isNaN(ms) ? lifetimeOfMs(Math.max(0, ms)) : undefined;
     }
 
+    #find(id) {
+      const session = this.cache.get(id);
+      return isSession(session) ? session : null;
+    }
+
     get(id, callback) {
-      this.#answer(callback, () => this.cache.get(id) ?? null);
+      this.#answer(callback, () => this.#find(id));
     }
 
     set(id, session, callback) {
@@ -53,7 +62,7 @@ module.exports = ({ Store }) =>
         const ttl = this.#ttl(session);
         if (ttl === 0) this.cache.delete(id);
         else if (session?.cookie === undefined) this.cache.touch(id, ttl);
-        else this.cache._change(id, (saved) => ({ ...saved, cookie: session.cookie }), { ttl });
+        else this.cache._change(id, (saved) => (isSession(saved) ? { ...saved, cookie: session.cookie } : saved), { ttl });
       });
     }
 
@@ -64,8 +73,8 @@ module.exports = ({ Store }) =>
     all(callback) {
       this.#answer(callback, () =>
         [...this.cache.map.keys()].flatMap((id) => {
-          const session = this.cache.get(id);
-          return session === undefined ? [] : [{ ...session, id: String(id) }];
+          const session = this.#find(id);
+          return session === null ? [] : [{ ...session, id: String(id) }];
         }));
     }
 
