@@ -11,7 +11,7 @@ const path = require('node:path');
 const { test } = require('node:test');
 const { Daemon, IS_FULL, PACKAGE, ended, installPackages, tslab, waitFor } = require('./util.js');
 
-const NAMES = ['express', 'express-session', 'keyv', 'cache-manager', 'rate-limiter-flexible', 'typescript', '@types/node', '@types/express-session'];
+const NAMES = ['express', 'express-session', 'keyv', 'cache-manager', 'cache-manager-5@npm:cache-manager@5', 'rate-limiter-flexible', 'typescript', '@types/node', '@types/express-session'];
 const folder = installPackages(NAMES);
 const require_ = createRequire(path.join(folder, 'index.js'));
 const stores = (name) => require(path.join(PACKAGE, 'stores', `${name}.js`));
@@ -48,6 +48,42 @@ test('keyv and cache-manager', async () => {
   assert.strictEqual(await cache.get('w'), 1);
   await cache.del('w');
   assert.ok([undefined, null].includes(await cache.get('w')));
+  pool.close();
+});
+
+test('cache-manager 5', async () => {
+  const { caching, multiCaching } = require_('cache-manager-5');
+  const { CacheManagerTslab } = stores('cache-manager-5');
+  const pool = tslab.create();
+  const [one, two] = [await caching(new CacheManagerTslab(pool)), await caching(new CacheManagerTslab(pool))];
+  for (const value of ['text', 5, true, null, { deep: [1, { x: 'ü' }] }]) {
+    await one.set('k', value);
+    assert.deepStrictEqual(await two.get('k'), value);
+  }
+  assert.strictEqual(await one.get('none'), undefined);
+  let n = 0;
+  for (const cache of [one, two]) assert.strictEqual(await cache.wrap('w', async () => ++n, 5000), 1);
+  assert.ok((await one.store.ttl('w')) > 4000 && (await one.store.ttl('w')) <= 5000);
+  assert.deepStrictEqual([await one.store.ttl('k'), await one.store.ttl('none')], [-1, -2]);
+  // One that ends soon is made anew meanwhile.
+  assert.strictEqual(await one.wrap('w', async () => ++n, 5000, 6000), 1);
+  await waitFor(async () => (await two.get('w')) === 2);
+  await one.set('gone', 1, 20);
+  await waitFor(async () => (await two.get('gone')) === undefined);
+  await one.store.mset([['a.1', 1], ['a.2', 2], ['b', 3]], 5000);
+  assert.deepStrictEqual(await two.store.mget('a.1', 'none', 'b'), [1, undefined, 3]);
+  assert.deepStrictEqual((await two.store.keys('a.?')).sort(), ['a.1', 'a.2']);
+  assert.deepStrictEqual((await two.store.keys('a')), []);
+  assert.strictEqual((await two.store.keys()).length, 5);
+  await one.store.mdel('a.1', 'a.2');
+  await one.del('b');
+  assert.deepStrictEqual((await two.store.keys()).sort(), ['k', 'w']);
+  const both = multiCaching([await caching('memory'), one]);
+  await both.set('k', 'both');
+  assert.strictEqual(await two.get('k'), 'both');
+  await assert.rejects(one.set('k', undefined), TypeError);
+  await one.reset();
+  assert.strictEqual(await two.get('k'), undefined);
   pool.close();
 });
 
@@ -201,8 +237,10 @@ test('the types', () => {
   fs.writeFileSync(path.join(folder, 'use-stores.ts'), `
     import * as flexible from 'rate-limiter-flexible';
     import session = require('express-session');
+    import { caching, type Cache } from 'cache-manager-5';
     import { Keyv } from 'keyv';
     import * as tslab from 'tslab';
+    import { CacheManagerTslab } from 'tslab/cache-manager-5';
     import makeStore = require('tslab/express-session');
     import { KeyvTslab } from 'tslab/keyv';
     import Handler = require('tslab/next');
@@ -210,6 +248,7 @@ test('the types', () => {
     import makeLimiter = require('tslab/rate-limiter-flexible');
     const pool: tslab.Pool = tslab.open('web', { start: true });
     const keyv = new Keyv({ store: new KeyvTslab(pool, { ttl: 60 }) });
+    const managed: Promise<Cache> = caching(new CacheManagerTslab(pool));
     const store = new (makeStore(session))(pool, { name: 'sessions' });
     const handler = session({ store, secret: 's' });
     const limiter = new (makeLimiter(flexible))({ pool, points: 5, duration: 1 });
@@ -218,7 +257,7 @@ test('the types', () => {
     const made: Promise<number | undefined> = useCache.get('key', ['tag']).then((entry) => entry?.expire);
     // @ts-expect-error: a pool is needed
     new KeyvTslab();
-    export { keyv, handler, left, done, made };
+    export { keyv, handler, left, done, made, managed };
   `);
   const options = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'node16', '--moduleResolution', 'node16',
     '--types', 'node', 'use.ts', 'use-stores.ts'];
