@@ -128,6 +128,21 @@ static void test_map_set_options(void **state) {
         tslab_map_close(map);
 }
 
+/* The table of docs/sizing.md: the memory of an entry with a key of 16 bytes, by the size of its value. */
+static void test_map_memory_of_entries(void **state) {
+        static const uint32_t entries[][2] = { { 32, 127 },    { 100, 217 },   { 300, 442 },
+                                               { 1000, 1213 }, { 5000, 5517 }, { 65536, 70907 } };
+        struct tslab_map *map = open_map(*state, 0, TSLAB_MAP_EVICT_NEVER);
+        static const char value[65536], key[16];
+
+        for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+                assert_int_equal(
+                        tslab_map_put(map, key, sizeof(key), value, entries[i][0], TSLAB_EPOCH_CURRENT), 0);
+                assert_int_equal(statistics(map).bytes, entries[i][1]);
+        }
+        tslab_map_close(map);
+}
+
 /* A limit with room for no entry at all is refused; with one below the caller's entries these are, and say so. */
 static void below_an_entry(struct tslab *pool, uint32_t evict) {
         struct tslab_map_options o = { .size = sizeof(o), .limit_bytes = ENTRY_COST(64) - 1, .evict = evict };
@@ -651,6 +666,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_map_evict_options, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_set_options, setup, map_pool_teardown),
+                cmocka_unit_test_setup_teardown(test_map_memory_of_entries, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict_below_an_entry, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_never_below_an_entry, setup, map_pool_teardown),
                 cmocka_unit_test_setup_teardown(test_map_evict, setup, map_pool_teardown),
