@@ -14,6 +14,7 @@
 #include "bench/workloads/churn.h"
 #include "bench/workloads/close.h"
 #include "bench/workloads/control.h"
+#include "bench/workloads/fresh.h"
 #include "bench/workloads/idle.h"
 #include "bench/workloads/instructions.h"
 #include "bench/workloads/misuse.h"
@@ -45,6 +46,7 @@ static const struct {
         { "churn", workload_churn, "latency of each operation at random places of 200,000" },
         { "churn_fixed", workload_churn_fixed, "latency of each operation while 100,000 objects live" },
         { "adversarial", workload_adversarial, "1,000,000 objects allocated, then freed: no cache can help" },
+        { "fresh", workload_fresh, "allocations, and first writes, of memory that is new" },
         { "refill", workload_refill, "the cheapest refill of a cache" },
         { "remote", workload_remote, "objects allocated by one process and freed by another" },
         { "scaling", workload_scaling, "throughput of several threads together" },

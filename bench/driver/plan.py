@@ -58,6 +58,7 @@ MEASURES = {
     'churn': 'latency of each operation at random places of 200,000',
     'churn_fixed': 'latency of each operation while 100,000 objects live',
     'adversarial': '1,000,000 objects allocated, then freed: no cache can help',
+    'fresh': 'allocations, and first writes, of memory that is new',
     'refill': 'the cheapest refill of a cache',
     'remote': 'objects allocated by one process and freed by another',
     'scaling': 'throughput of several threads together',
@@ -149,6 +150,8 @@ def cases():
     yield Case('churn_fixed', 'churn_fixed', [], ALL, latencies('alloc', 'free') + ['page_faults'] + CACHE)
     yield Case('adversarial', 'adversarial', [], TSLAB + ['glibc'],
                ['cold_alloc_ns', 'cold_free_ns', 'warm_alloc_ns', 'warm_free_ns', 'bypassed_share'])
+    for size in 128, 768:
+        yield Case(f'fresh-{size}', 'fresh', ['--size', size], ALL, latencies('alloc') + ['alloc_ns'])
     yield Case('refill', 'refill', [], ALL, ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'alloc_refill_p99.9_ns'])
     yield Case('remote', 'remote', [], ALL, ['free_ns', 'pipeline_ns'])
     for threads in 1, 2, 4, 8, 16:

@@ -155,6 +155,8 @@ def targets(s):
     refill, uncached = median('churn', 'tslab-on', 'alloc_refill_p99_ns'), median('churn', 'tslab-off', 'alloc_p50_ns')
     if refill is not None and uncached:
         yield at_most('churn, refill p99 (up to 128 slots) over an allocation without cache', refill / uncached, 32, 'x')
+    yield at_most('fresh 128 B, alloc and first write, p99.9', median('fresh-128', 'tslab-adaptive', 'alloc_p99.9_ns'),
+                  20000, 'ns')
     yield at_most('steady, growth', median('steady', 'tslab-adaptive', 'growth_percent'), 0, '%')
     yield from uptime_targets(s)
     yield from store_targets(s)

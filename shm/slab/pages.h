@@ -6,7 +6,11 @@
 #include "shm/arena/record.h"
 #include "shm/slab/slab-walk.h"
 
-#define SHM_COMMIT_RUN_MAX 16 /* slabs that a client commits at once, at most */
+/*
+ * Slabs that a client commits at once, at most. With 16, one allocation in 500 of 128 bytes took 30 us, and p99.9 was
+ * that; with 4 it is 12, and a pool that grows is as fast.
+ */
+#define SHM_COMMIT_RUN_MAX 4
 #define SHM_RUN_MAX 256U /* slabs that one intent RUN names, at most */
 #define SHM_DROP_COST 32U /* budget that dropping a slab's page costs; looking at a slab costs 1 */
 

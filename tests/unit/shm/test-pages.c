@@ -61,6 +61,19 @@ static void test_commit_to_the_end(void **state) {
         assert_int_equal(shm_pages_shortage_at_limit(&t->arena), SHM_SHORTAGE_POOL);
 }
 
+/* One allocation waits for few pages, however many the next ones will need. */
+static void test_commit_little(void **state) {
+        TestArena *t = *state;
+
+        for (int i = 0; i < 64; i++) {
+                uint32_t ever = shm_arena_n_slabs_ever(&t->arena);
+
+                (void) test_alloc(t, 4096, SHM_EPOCH_CURRENT);
+                assert_in_range(shm_arena_n_slabs_ever(&t->arena), ever, ever + 4);
+        }
+        assert_int_equal(slab_bytes(t), 64 * SHM_SLAB_SIZE);
+}
+
 /* Dropped slabs are used before new ones, lowest first. */
 static void test_drop_and_commit(void **state) {
         TestArena *t = *state;
@@ -283,11 +296,11 @@ static void test_allowance(void **state) {
         uint64_t handle;
         uint32_t n;
 
-        t->arena.header->commit_allowance.value = 20;
+        t->arena.header->commit_allowance.value = 19;
         assert_int_equal(shm_pages_commit(&t->actor, 16, &n), 0);
         assert_int_equal(shm_pages_commit(&t->actor, 16, &n), -ENOMEM);
         assert_int_equal(t->actor.shortage, SHM_SHORTAGE_LIMIT);
-        assert_int_equal(t->arena.header->commit_allowance.value, 4);
+        assert_int_equal(t->arena.header->commit_allowance.value, 3);
         assert_int_equal(shm_pages_commit(&t->control, 16, &n), 0); /* the daemon looks by itself */
         for (int i = 0; i < 32 * 5; i++)
                 assert_int_equal(shm_object_alloc(&t->actor, 768, 0, NULL, &handle, NULL), 0);
@@ -325,7 +338,8 @@ static void test_allowance_found(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 WITH_ARENA(test_commit_run),      WITH_ARENA(test_commit_to_the_end),
-                WITH_ARENA(test_drop_and_commit), WITH_ARENA(test_drop_in_use),
+                WITH_ARENA(test_drop_and_commit), WITH_ARENA(test_commit_little),
+                WITH_ARENA(test_drop_in_use),
                 WITH_ARENA(test_trim_highest),    WITH_ARENA(test_drop_locked),
                 WITH_ARENA(test_commit_beside_lies),
                 WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
