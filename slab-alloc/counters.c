@@ -94,9 +94,15 @@ static void add_class(const ClassCounters *class, PerfCounters *out) {
         out->slow_path_hits += read_count(&class->slow);
         out->list_move_partial_to_full += read_count(&class->filled);
         out->list_move_full_to_partial += read_count(&class->reopened);
-        out->new_slab_count += read_count(&class->slabs);
         out->empty_slab_recycled += read_count(&class->emptied);
         out->empty_slab_overflowed += read_count(&class->emptied_closed);
+        out->new_slab_count += read_count(&class->slabs);
+}
+
+/* Each is read once, and slabs that came after those that were emptied. */
+static void add_classes(const AllocatorState *state, uint32_t class, PerfCounters *out) {
+        for (uint32_t i = 2 * class; i < 2 * class + 2; i++)
+                add_class(&state->classes[i], out);
 }
 
 static uint64_t count_slabs_in_use(const AllocatorState *state, uint32_t class) {
@@ -117,22 +123,28 @@ static uint64_t count_slabs_in_use(const AllocatorState *state, uint32_t class) 
 }
 
 /*
- * Slabs are also emptied by other processes, by threads that end and by closes. They are those that came, and are
- * neither in use nor counted. The most that was ever found is kept, since a counter only rises.
+ * Slabs are also emptied by other processes, by threads that end and by closes: they are those that came, and are
+ * neither in use nor counted. Slabs that are emptied and counted during the walk are not to count twice, so the sum is
+ * looked for, and no difference is kept. `new` was read before the walk. The most that was ever told is kept, since a
+ * counter only rises.
  */
-static void add_emptied_elsewhere(AllocatorState *state, uint32_t class, PerfCounters *out) {
-        uint64_t counted = out->empty_slab_recycled + out->empty_slab_overflowed;
-        uint64_t *most = &state->emptied_elsewhere[class], n = 0;
-        uint64_t seen = read_count(most), in_use;
+static uint64_t find_recycled(AllocatorState *state, uint32_t class, uint64_t new, PerfCounters *out) {
+        uint64_t *most = &state->recycled_most[class], seen = read_count(most), in_use = new, n;
 
-        in_use =
-                out->new_slab_count > counted + seen ? count_slabs_in_use(state, class) : out->new_slab_count;
-        if (out->new_slab_count > counted + in_use)
-                n = out->new_slab_count - counted - in_use;
+        if (new > out->empty_slab_recycled + out->empty_slab_overflowed &&new >
+            seen + out->empty_slab_overflowed)
+                in_use = count_slabs_in_use(state, class);
+        *out = (PerfCounters){ 0 };
+        add_classes(state, class, out);
+        n = out->empty_slab_recycled;
+        if (new > in_use + out->empty_slab_overflowed + n)
+                n = new - in_use - out->empty_slab_overflowed;
         while (n > seen)
                 if (shm_cas_acqrel(most, &seen, n)) /* ORDER: acqrel; a count. */
                         seen = n;
-        out->empty_slab_recycled += seen;
+        /* A free that emptied a slab of a closed epoch, and counts it just now, may be in `seen`, too. */
+        n = out->new_slab_count - out->empty_slab_overflowed;
+        return seen < n ? seen : n;
 }
 
 _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
@@ -143,8 +155,7 @@ _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfC
         memset(out, 0, sizeof(*out));
         if (!state || size_class >= ALLOCATOR_N_CLASSES)
                 return;
-        for (uint32_t i = 2 * size_class; i < 2 * size_class + 2; i++)
-                add_class(&state->classes[i], out);
+        add_classes(state, size_class, out);
+        out->empty_slab_recycled = find_recycled(state, size_class, out->new_slab_count, out);
         out->current_partial_full = out->slow_path_hits - out->current_partial_null;
-        add_emptied_elsewhere(state, size_class, out);
 }

@@ -29,7 +29,7 @@ typedef struct AllocatorState {
         uint32_t stable; /* ALLOCATOR_STABLE with its era */
         uint64_t refs[ALLOCATOR_EPOCHS]; /* era 24 | users 40; another era has no users */
         uint64_t n_closes, closes_ns; /* epoch_close() */
-        uint64_t emptied_elsewhere[ALLOCATOR_N_CLASSES]; /* see add_emptied_elsewhere() */
+        uint64_t recycled_most[ALLOCATOR_N_CLASSES]; /* see find_recycled() */
         ClassCounters classes[ALLOCATOR_N_POOL_CLASSES];
 } AllocatorState;
 

@@ -1,4 +1,5 @@
 /* A program that uses <slab_alloc.h> and nothing else of ours: many calls of each kind, and no object is lost. */
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -371,6 +372,41 @@ static uint64_t count_net(SlabAllocator *a, uint32_t class) {
         return c.new_slab_count - c.empty_slab_recycled - c.empty_slab_overflowed;
 }
 
+#define N_ROUNDS 600
+#define N_ROUND 2000 /* objects of 768 bytes, 5 in a slab: more than a cache has */
+
+static void *empty_slabs(void *userdata) {
+        SlabAllocator *a = userdata;
+        SlabHandle handles[N_ROUND];
+
+        for (int round = 0; round < N_ROUNDS; round++) {
+                for (int i = 0; i < N_ROUND; i++)
+                        if (!alloc_obj_epoch(a, 768, 0, &handles[i]))
+                                abort();
+                for (int i = 0; i < N_ROUND; i++)
+                        free_obj(a, handles[i]);
+        }
+        return NULL;
+}
+
+/* Slabs that a free empties while they are counted count once. */
+static void test_slabs_counted_once(void **test_state) {
+        SlabAllocator *a = make();
+        uint64_t recycled = 0;
+        PerfCounters c;
+        pthread_t thread;
+
+        assert_int_equal(pthread_create(&thread, NULL, empty_slabs, a), 0);
+        while (pthread_tryjoin_np(thread, NULL) == EBUSY) {
+                get_perf_counters(a, 7, &c);
+                assert_in_range(c.empty_slab_recycled, recycled, c.new_slab_count);
+                recycled = c.empty_slab_recycled;
+        }
+        get_perf_counters(a, 7, &c);
+        assert_int_equal(c.empty_slab_recycled, c.new_slab_count); /* the thread gave all back */
+        slab_allocator_free(a);
+}
+
 /* Slabs that another process empties count as recycled here: this one made them. */
 static void test_slabs_emptied_elsewhere(void **test_state) {
         static SlabHandle handles[N_HANDED];
@@ -599,6 +635,7 @@ int main(void) {
                 cmocka_unit_test(test_advances_of_processes),
                 cmocka_unit_test(test_malloc_memory),
                 cmocka_unit_test(test_slabs_emptied_elsewhere),
+                cmocka_unit_test(test_slabs_counted_once),
                 cmocka_unit_test(test_epoch_0_closed),
         };
 
