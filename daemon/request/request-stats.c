@@ -116,12 +116,24 @@ static void fill_limit(Tslab__StatsReply *reply, StatsParts *parts) {
         reply->limit_left_bytes = (uint64_t) cgroup_room_left(room);
 }
 
+static Tslab__Huge huge_refused(ShmHugeObstacle obstacle) {
+        switch (obstacle) {
+        case SHM_HUGE_DENIED:
+                return TSLAB__HUGE__HUGE_DENIED;
+        case SHM_HUGE_SIZE_NEVER:
+                return TSLAB__HUGE__HUGE_SIZE_NEVER;
+        default:
+                return TSLAB__HUGE__HUGE_REFUSED;
+        }
+}
+
 static void fill_huge(Tslab__StatsReply *reply, const Requests *requests) {
+        ShmHugeObstacle obstacle;
         bool refused;
 
-        reply->huge_bytes = collapser_size(requests->collapser, &refused);
+        reply->huge_bytes = collapser_size(requests->collapser, &refused, &obstacle);
         reply->huge = !requests->pool->options->huge ? TSLAB__HUGE__HUGE_NO
-                      : refused                      ? TSLAB__HUGE__HUGE_REFUSED
+                      : refused                      ? huge_refused(obstacle)
                                                      : TSLAB__HUGE__HUGE_YES;
 }
 

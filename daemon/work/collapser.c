@@ -39,6 +39,7 @@ struct Collapser {
         bool unsettled;
         uint64_t size;
         bool refused, told;
+        ShmHugeObstacle obstacle; /* if refused */
         ShmHuge huge;
 };
 
@@ -54,16 +55,21 @@ static void collapser_rest(Collapser *c, uint32_t msec) {
 
 /* Under the lock, which it gives up meanwhile. How long to rest. */
 static uint32_t do_step(Collapser *c) {
+        ShmHugeObstacle obstacle = SHM_HUGE_LACKS;
         bool done, unsettled;
 
         (void) pthread_mutex_unlock(&c->lock);
         done = shm_huge_step(&c->huge, &c->pool->arena, STEP_RANGES);
         unsettled = shm_huge_is_unsettled(&c->huge, &c->pool->arena);
+        if (done && c->huge.refused)
+                obstacle = shm_huge_obstacle("");
         (void) pthread_mutex_lock(&c->lock);
         c->unsettled = unsettled;
         c->size = c->huge.size > c->huge.so_far ? c->huge.size : c->huge.so_far;
-        if (done)
+        if (done) {
                 c->refused = c->huge.refused;
+                c->obstacle = obstacle;
+        }
         return done ? PASS_MSEC : STEP_MSEC;
 }
 
@@ -83,9 +89,8 @@ static void *collapser_thread(void *userdata) {
 
 static void tell_refused(Collapser *c) {
         if (c->refused && !c->told)
-                log_line(LOG_WARNING,
-                         "the kernel makes no huge pages for the pool: it is older than Linux 6.1, or "
-                         "/sys/kernel/mm/transparent_hugepage/shmem_enabled is 'deny'");
+                log_line(LOG_WARNING, "the kernel makes no huge pages for the pool: %s",
+                         shm_huge_obstacle_text(c->obstacle));
         c->told = c->refused;
 }
 
@@ -128,12 +133,13 @@ void collapser_tick(Collapser *c) {
         (void) pthread_mutex_unlock(&c->lock);
 }
 
-uint64_t collapser_size(Collapser *c, bool *ret_refused) {
+uint64_t collapser_size(Collapser *c, bool *ret_refused, ShmHugeObstacle *ret_obstacle) {
         uint64_t size;
 
         (void) pthread_mutex_lock(&c->lock);
         size = c->size;
         *ret_refused = c->refused;
+        *ret_obstacle = c->obstacle;
         (void) pthread_mutex_unlock(&c->lock);
         return size;
 }

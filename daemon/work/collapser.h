@@ -4,6 +4,7 @@
  * as that may take long; a pass over the pool begins each 10 s.
  */
 #include "daemon/pool.h"
+#include "shm/keeper/huge-obstacle.h"
 
 typedef struct Collapser Collapser;
 
@@ -14,5 +15,5 @@ Collapser *collapser_free(Collapser *collapser);
 /* Starts, stops or helps the thread. About once a second. */
 void collapser_tick(Collapser *collapser);
 
-/* Bytes of the pool that are in huge pages, as far as the thread knows. *ret_refused: the kernel makes none. */
-uint64_t collapser_size(Collapser *collapser, bool *ret_refused);
+/* Bytes of the pool in huge pages, as far as the thread knows. *ret_refused: the kernel makes none, for that reason. */
+uint64_t collapser_size(Collapser *collapser, bool *ret_refused, ShmHugeObstacle *ret_obstacle);

@@ -72,9 +72,21 @@ static void end_pass(ShmHuge *huge) {
         huge->so_far = 0;
 }
 
+/*
+ * Where the kernel makes 2 MiB only for mappings that ask for it (hugepages-2048kB/shmem_enabled is "advise"), the
+ * range asks. If it is refused nevertheless, others of the pass do not ask: each would be a mapping of its own.
+ */
+static int collapse_range(uint8_t *range, bool asks) {
+        int r = madvise(range, SHM_HUGE_SIZE, MADV_COLLAPSE);
+
+        if (r < 0 && errno == EINVAL && asks && madvise(range, SHM_HUGE_SIZE, MADV_HUGEPAGE) == 0)
+                r = madvise(range, SHM_HUGE_SIZE, MADV_COLLAPSE);
+        return r;
+}
+
 static void put_together(ShmHuge *huge, uint8_t *range) {
         huge->surplus = (ShmSurplus){ .position = huge->first, .tags_position = huge->first };
-        if (madvise(range, SHM_HUGE_SIZE, MADV_COLLAPSE) == 0)
+        if (collapse_range(range, huge->n_refused == 0) == 0)
                 huge->so_far += SHM_HUGE_SIZE;
         else if (errno == EINVAL) /* else there is no memory, or a page is in use elsewhere */
                 huge->n_refused++;

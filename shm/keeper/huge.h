@@ -4,7 +4,7 @@
  * which takes one entry of page tables and of the TLB in each process. Slabs, their tags and their lines alike.
  *
  * The kernel need not be set up for that: whatever /sys/kernel/mm/transparent_hugepage/shmem_enabled is, Linux 6.1 and
- * later do it, unless that is "deny".
+ * later do it, unless that is "deny", or the file for 2 MiB beside it is "never" (shm/keeper/huge-obstacle.h).
  */
 #include "shm/slab/pages.h"
 

@@ -18,7 +18,9 @@
 #define VALUE_SIZE 3000
 #define HUGE_SIZE (2UL << 20)
 
-/* Whether this kernel makes huge pages of a memfd now. */
+#define SIZE_FILE "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/shmem_enabled"
+
+/* Whether this kernel makes huge pages of a memfd now, if it is asked to. */
 static bool has_huge_pages(void) {
         int fd = memfd_create("test", MFD_CLOEXEC);
         uint8_t *room, *page;
@@ -32,6 +34,7 @@ static bool has_huge_pages(void) {
         page = mmap(page, HUGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
         assert_ptr_not_equal(page, MAP_FAILED);
         memset(page, 1, HUGE_SIZE);
+        (void) madvise(page, HUGE_SIZE, MADV_HUGEPAGE);
         r = madvise(page, HUGE_SIZE, MADV_COLLAPSE) < 0 ? -errno : 0;
         assert_return_code(munmap(room, 2 * HUGE_SIZE), errno);
         close(fd);
@@ -129,6 +132,37 @@ static void test_variable(void **state) {
         run(1, "no", false);
 }
 
+/* Sets the whole system. False: it does not let itself be set. */
+static bool set_size(const char *value) {
+        FILE *file = fopen(SIZE_FILE, "we");
+        bool done = file && fputs(value, file) >= 0;
+
+        return file && fclose(file) == 0 && done;
+}
+
+/* With TSLAB_TEST_SYSFS=1, as it sets the whole system for a moment: huge pages for mappings that ask, then none. */
+static void test_system_settings(void **state) {
+        char line[128] = "", *value, *end;
+        FILE *file;
+
+        (void) state;
+        if (!getenv("TSLAB_TEST_SYSFS"))
+                skip();
+        file = fopen(SIZE_FILE, "re");
+        assert_non_null(file);
+        assert_non_null(fgets(line, sizeof(line), file));
+        (void) fclose(file);
+        value = strchr(line, '[') + 1;
+        end = strchr(value, ']');
+        *end = '\0';
+        assert_true(set_size("advise"));
+        run(1, NULL, true);
+        assert_true(set_size("never"));
+        assert_false(has_huge_pages());
+        run(1, NULL, false);
+        assert_true(set_size(value));
+}
+
 static void test_bad_option(void **state) {
         struct tslab_options options = { .size = sizeof(options), .huge = 2 };
         struct tslab *pool;
@@ -141,6 +175,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_huge),
                 cmocka_unit_test(test_variable),
+                cmocka_unit_test(test_system_settings),
                 cmocka_unit_test(test_bad_option),
         };
 

@@ -69,6 +69,8 @@ static const char *huge_to_string(Tslab__Huge huge) {
         case TSLAB__HUGE__HUGE_YES:
                 return "yes";
         case TSLAB__HUGE__HUGE_REFUSED:
+        case TSLAB__HUGE__HUGE_DENIED:
+        case TSLAB__HUGE__HUGE_SIZE_NEVER:
                 return "refused";
         default:
                 return "no";

@@ -58,13 +58,26 @@ static void print_arena(FILE *out, const Tslab__StatsReply *stats) {
 }
 
 static void print_huge(FILE *out, const Tslab__StatsReply *stats) {
-        if (stats->huge == TSLAB__HUGE__HUGE_REFUSED)
-                (void) fprintf(out,
-                               "      Huge: the kernel makes no huge pages: it is older than Linux 6.1, or\n"
-                               "            /sys/kernel/mm/transparent_hugepage/shmem_enabled is 'deny'\n");
-        else if (stats->huge == TSLAB__HUGE__HUGE_YES)
+        static const char refused[] = "      Huge: the kernel makes no huge pages:\n            ";
+        static const char folder[] = "/sys/kernel/mm/transparent_hugepage";
+
+        switch (stats->huge) {
+        case TSLAB__HUGE__HUGE_YES:
                 (void) fprintf(out, "      Huge: %s in huge pages\n",
                                format_bytes(FORMAT_BUFFER, stats->huge_bytes));
+                break;
+        case TSLAB__HUGE__HUGE_REFUSED:
+                (void) fprintf(out, "%sit is older than Linux 6.1, or has none for shared memory\n", refused);
+                break;
+        case TSLAB__HUGE__HUGE_DENIED:
+                (void) fprintf(out, "%s%s/shmem_enabled is 'deny'\n", refused, folder);
+                break;
+        case TSLAB__HUGE__HUGE_SIZE_NEVER:
+                (void) fprintf(out, "%s%s/hugepages-2048kB/shmem_enabled is 'never'\n", refused, folder);
+                break;
+        default:
+                break;
+        }
 }
 
 static void print_limit(FILE *out, const Tslab__StatsReply *stats) {
