@@ -180,7 +180,7 @@ def cases():
     for policy in 'never', 'control', 'batch', 'request':
         yield Case(f'requests-{policy}', 'requests', ['--policy', policy],
                    ['tslab-adaptive'] + (PRIVATE if policy in ('never', 'control') else []),
-                   times + ['spikes_over_1ms', 'committed_bytes', 'resident_bytes'], whole=True)
+                   times + ['spikes_over_1ms', 'own_spikes_over_1ms', 'committed_bytes', 'resident_bytes'], whole=True)
     yield Case('requests-16', 'requests', ['--members', 16], ['tslab-adaptive', 'glibc'],
                times + ['committed_bytes', 'resident_bytes'], runs=1, whole=True)
     yield Case('mix', 'mix', [], ['tslab-adaptive'] + PRIVATE, ['efficiency', 'resident_over_requested'], runs=3)
