@@ -1,4 +1,6 @@
-"""Runs a test under a systemd of its own: run.py BUILD CLIENT TEST.
+"""Runs a test under a systemd of its own: run.py BUILD CLIENT TEST [FOLDER:PLACE]...
+
+The test is one of this folder, or a path in one of these folders, which it finds at their places.
 
 The files of 'meson install' go into a folder, which the test copies over the throwaway root. Exit status 77 where that
 cannot be: not root, or systemd does not come up here.
@@ -37,7 +39,7 @@ def install(build, client, folder):
 
 
 def main():
-    build, client, test = sys.argv[1:]
+    build, client, test, *folders = sys.argv[1:]
     if os.geteuid() != 0:
         print('not root')
         sys.exit(SKIP)
@@ -50,8 +52,9 @@ def main():
         status = subprocess.run(
             [HERE / 'with-systemd', '-i', '-t', '280', '-B', f'{installed}:{INSTALLED}', '-B', f'{HERE}:{TESTS}',
              '-B', f'{SCRIPTS}:/run/tslab-debian', '-B', f'{README}:/run/tslab-readme.md',
-             '-B', f'{SOURCE}/docs:/run/tslab-docs', '-', '--',
-             sys.executable, '-B', f'{TESTS}/{test}', INSTALLED], cwd=folder).returncode
+             '-B', f'{SOURCE}/docs:/run/tslab-docs', *(word for place in folders for word in ('-B', place)), '-', '--',
+             sys.executable, '-B', pathlib.Path(TESTS, test), INSTALLED], cwd=folder,
+            env={**os.environ, 'PYTHONPATH': TESTS}).returncode
         if status == BOOT_FAILED and not boots(folder):
             sys.exit(SKIP)
     sys.exit(status)
