@@ -15,6 +15,7 @@ void shm_arena_move(ShmArena *arena, void *base) {
         arena->sets = (uint64_t *) ((uint8_t *) arena->sets + d);
         arena->lines = (ShmSlabLine *) ((uint8_t *) arena->lines + d);
         arena->tags = (ShmTags *) ((uint8_t *) arena->tags + d);
+        arena->shortcuts = (ShmShortcuts *) ((uint8_t *) arena->shortcuts + d);
         arena->slabs += d;
 }
 

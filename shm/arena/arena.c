@@ -48,7 +48,7 @@ static uint64_t format_hash(void) {
                 sizeof(ShmHeader),  sizeof(ShmClient),   sizeof(ShmRecordHead), sizeof(ShmRecord),
                 sizeof(ShmCache),   sizeof(ShmSlabLine), sizeof(ShmTags),       SHM_SLAB_SIZE,
                 SHM_SET_LEVELS_MAX, SLAB_GEN_SHIFT,      SHM_FORMAT_VERSION,    SHM_ENTRY_FORMAT,
-                sizeof(ShmHolds),   sizeof(ShmMapSweep), SHM_HUGE_SIZE,
+                sizeof(ShmHolds),   sizeof(ShmMapSweep), SHM_HUGE_SIZE,         sizeof(ShmShortcuts),
         };
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -90,6 +90,7 @@ static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, cons
         arena->sets = (uint64_t *) (base + o->sets);
         arena->lines = (ShmSlabLine *) (base + o->lines);
         arena->tags = (ShmTags *) (base + o->tags);
+        arena->shortcuts = (ShmShortcuts *) (base + o->shortcuts);
         arena->slabs = base + o->slabs;
         arena->record_stride = o->record_stride;
         arena->shape = o->shape;

@@ -31,6 +31,7 @@ typedef struct ShmArena {
         uint64_t *sets;
         ShmSlabLine *lines;
         ShmTags *tags;
+        ShmShortcuts *shortcuts;
         uint8_t *slabs;
 
         uint64_t record_stride;

@@ -83,6 +83,7 @@ void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
                                            o.shape.stride * sizeof(uint64_t));
         o.lines = take_huge_region(&end, n_slabs * sizeof(ShmSlabLine));
         o.tags = take_huge_region(&end, n_slabs * sizeof(ShmTags));
+        o.shortcuts = take_huge_region(&end, n_slabs * sizeof(ShmShortcuts));
         o.slabs = take_huge_region(&end, g->slabs_size);
         o.total = end;
         *ret = o;

@@ -30,7 +30,7 @@ typedef struct ShmSetShape {
 
 /* Offsets of the parts of the arena, in bytes from its start. */
 typedef struct ShmOffsets {
-        uint64_t clients, heads, records, sets, lines, tags, slabs, total;
+        uint64_t clients, heads, records, sets, lines, tags, shortcuts, slabs, total;
         uint64_t record_stride;
         ShmSetShape shape;
 } ShmOffsets;

@@ -6,7 +6,7 @@
  * no pointers, and every struct has an assert of its size. Offsets are from the start of the arena.
  * A change of anything below changes SHM_FORMAT_VERSION.
  *
- *     header | client table | record heads | records | slab sets | slab words | slot tags | slabs
+ *     header | client table | record heads | records | slab sets | slab words | slot tags | shortcuts | slabs
  *
  * All but the slabs is metadata. The kernel allocates a page of it when it is first touched: the tables are
  * sized for the largest case and are mostly holes.
@@ -18,7 +18,7 @@
 #include "shm/format/layout-map.h"
 
 #define SHM_MAGIC UINT64_C(0x6e726162616c7374) /* "tslabarn" */
-#define SHM_FORMAT_VERSION 5
+#define SHM_FORMAT_VERSION 6
 
 #define SHM_SLAB_SIZE 4096
 #define SHM_HUGE_SIZE (UINT64_C(2) << 20) /* bytes of a huge page: see shm/keeper/huge.h */
@@ -114,7 +114,9 @@ typedef struct ShmHeader {
         uint32_t class_size[SHM_CLASSES_MAX];
         uint64_t created_usec;
         uint8_t pool_name[SHM_POOL_NAME_SIZE];
-        uint8_t unused[56];
+        uint32_t n_shortcut_pages; /* in use, see shm/map/entry/shortcut.c */
+        uint32_t n_shortcut_pages_made; /* no page from this one on has memory */
+        uint8_t unused[48];
 
         /* Each has a cache line of its own. */
         ShmLine64 n_slabs_ever; /* slabs below this index were committed at some time; only rises */
@@ -168,5 +170,11 @@ typedef struct ShmTags {
         uint32_t tag[SHM_SLOTS_MAX];
 } ShmTags;
 static_assert(sizeof(ShmTags) == 256, "arena format");
+
+/* A slab's share of the table of shortcuts: enough for its entries, if they are small. See shm/map/entry/shortcut.c. */
+typedef struct ShmShortcuts {
+        uint64_t words[32];
+} ShmShortcuts;
+static_assert(sizeof(ShmShortcuts) == 256, "arena format");
 
 #define SHM_SLAB_COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* bytes, with its metadata */

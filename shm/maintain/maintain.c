@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "shm/epoch/epoch-open.h"
+#include "shm/map/entry/shortcut.h"
 
 #define FREEZE_CACHES 8U /* a step */
 #define REPAIR_BUDGET 8192U
@@ -88,6 +89,8 @@ uint64_t shm_maintain_empty_caches(ShmMaintain *m, uint64_t now_usec) {
 }
 
 bool shm_maintain_empty_idle(ShmMaintain *m, uint64_t now_usec) {
+        if (m->idle && shm_idle_is_due(m->idle, now_usec))
+                shm_shortcut_trim(m->control);
         if (!m->idle || !shm_idle_look(m->idle, m->control->arena, now_usec))
                 return false;
         note_freeze(m, shm_freeze_begin_some(m->control, &m->freeze, m->idle->found), now_usec);

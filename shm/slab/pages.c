@@ -252,6 +252,20 @@ static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
         return true;
 }
 
+bool shm_pages_make(ShmActor *actor, const void *address, uint32_t n) {
+        int saved = errno, r;
+
+        if (!pages_draw_allowance(actor, n))
+                return false;
+        do
+                r = pages_fallocate(actor->arena, 0, address, (uint64_t) n * SHM_SLAB_SIZE);
+        while (r == -EINTR);
+        if (r == 0) /* one call in place of a fault for each page */
+                (void) madvise((void *) address, (size_t) n * SHM_SLAB_SIZE, MADV_POPULATE_WRITE);
+        errno = saved;
+        return r == 0;
+}
+
 ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena) {
         uint32_t slab;
         bool full = shm_arena_n_slabs_ever(arena) >= arena->n_slabs &&

@@ -63,6 +63,8 @@ bool shm_pages_drop_surplus_until(ShmActor *control, ShmSurplus *surplus, uint32
 
 /* Gives pages of the arena back to the system: they read as zeros then. `address` is the start of a page. */
 void shm_pages_punch(ShmArena *arena, void *address, size_t size);
+/* Memory for n pages of a table, out of the allowance of slabs. False: there is none. */
+bool shm_pages_make(ShmActor *actor, const void *address, uint32_t n);
 
 /*
  * After a death: drops those of n slabs that are BUSY with this holder. Returns how many. For the maintainer. If the

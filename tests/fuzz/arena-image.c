@@ -62,10 +62,10 @@ static bool is_caches(uint64_t offset, uint64_t size) {
                is_within(offset, size, from + sizeof(ShmRecord), from + image.record_stride);
 }
 
-/* Slabs, whole pages of their tags, and caches. */
+/* Slabs, whole pages of their tags, shortcuts, and caches. */
 static bool may_go(uint64_t offset, uint64_t size) {
         return is_slabs(offset, size) || is_caches(offset, size) ||
-               is_within(offset, size, image_offset(image.tags), image_offset(image.tags + image.n_slabs));
+               is_within(offset, size, image_offset(image.tags), image_offset(image.slabs));
 }
 
 static const ShmArena *under_test;

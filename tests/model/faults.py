@@ -1126,8 +1126,8 @@ FAULTS = [
      '(void) shm_chain_free(actor, old);', '(void) shm_object_free(actor, old);'),
     ('evict: a get does not look whether its value went meanwhile', 'map-evict/evict-get-in-two', 'shm/map/entry/map.c',
      '''if (shm_map_view_live(trie->arena, view)) {
-                        shm_evict''', '''if (1) {
-                        shm_evict'''),
+                shm_evict''', '''if (1) {
+                shm_evict'''),
     ('evict: what replaced a victim in two pieces is deleted', 'map-evict/evict-put-in-two', 'shm/map/state/unlink.c',
      'while (r == 0 && ret->value != view->handle)', 'while (0)'),
     ('evict: new entries are not young', 'map-evict/evict-evict', 'shm/map/evict/evict.c',
@@ -1389,6 +1389,34 @@ FAULTS = [
      'return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;', 'return 0;'),
     ('trie seek: a word counts though its node is stale', 'unit-trie', 'shm/map/trie/trie-walk.c',
      '!trie_live(arena, node) ||', ''),
+    ('shortcut: a leaf is unlinked without a mark', 'map-shortcut/get-put', 'shm/map/trie/trie-change.c',
+     'if (__builtin_expect(end != NULL, 0))', 'if (0)'),
+    ('shortcut: the mark comes after the leaf was unlinked', 'map-shortcut/get-delete', 'shm/map/trie/trie-change.c',
+     '''                if (__builtin_expect(end != NULL, 0))
+                        mark_leaving(trie, c->value, end);
+                if (trie_swap(c, value)) {
+                        lost = is_lost(trie, c, value);
+                        r = 0;
+                }
+''', '''                if (trie_swap(c, value)) {
+                        lost = is_lost(trie, c, value);
+                        r = 0;
+                }
+                if (__builtin_expect(end != NULL, 0))
+                        mark_leaving(trie, c->value, end);
+'''),
+    ('shortcut: the mark on an end that was read after the look at the tag', 'map-shortcut/put-free',
+     'shm/map/trie/trie-change.c', '|| !trie_live(trie->arena, leaf))', ')'),
+    ('shortcut: a get does not look for the mark', 'map-shortcut/get-put', 'shm/map/entry/map.c',
+     'view->is_leaving || view->head.map', 'view->head.map'),
+    ('shortcut: a get does not look at the root', 'map-shortcut/get-remove', 'shm/map/entry/map.c',
+     'return trie_live(trie->arena, trie->root) && !trie_is_removed(trie);', 'return true;'),
+    ('shortcut: a touch drops the mark', 'unit-map-shortcut', 'shm/map/state/lifetime.c',
+     '(expires | leaving) ^ seal', 'expires ^ seal'),
+    ('shortcut: any live object is believed', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
+     'return tag & 1 && (tag & TAG_MASK) == (word >> TAG_SHIFT & TAG_MASK)', 'return tag & 1'),
+    ('shortcut: the entry of another map is believed', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
+     'return hash ^ trie->shortcut_mix;', 'return hash;'),
     ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie/trie-change.c',
      'if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {', 'if (0) {'),
     ('trie exchange: the old leaf is not put back', 'map-revoke/put-over', 'shm/map/trie/trie-change.c',
@@ -1400,10 +1428,10 @@ FAULTS = [
      'shm/map/trie/trie-change.c', 'while (r == 0 && ret->value != leaf)', 'if (r == 0 && ret->value != leaf)',
      'r = shm_trie_next(trie, ret);', 'r = SHM_TRIE_E_LAST;'),
     ('trie exchange: the leaf is noted until it is to be linked', 'map-revoke/old-put', 'shm/map/trie/trie-change.c',
-     '''        r = link_word(actor, trie, c, value);
+     '''        r = link_word(actor, trie, c, value, end);
 ''', '''        if (shm_trie_is_leaf(value))
                 (void) shm_actor_unnote(actor, value);
-        r = link_word(actor, trie, c, value);
+        r = link_word(actor, trie, c, value, end);
 '''),
     ('map take: the value of a leaf that was revoked', 'map-revoke/old-take', 'shm/map/entry/take.c',
      '        if (!final.done)\n                return -ENOENT;\n', ''),

@@ -16,6 +16,7 @@
 #include "shm/map/entry/map-sweep.h"
 
 #include "shm/arena/root.h"
+#include "shm/map/entry/shortcut.h"
 #include "shm/map/state/map-remove.h"
 
 #define WORDS_EACH 8U /* a step closes so many words of a map that was removed in place of a look at a leaf */
@@ -92,6 +93,7 @@ void shm_map_sweeps_step(ShmActor *control, ShmMapSweeps *sweeps, uint32_t n) {
         }
         if (!shm_map_sweep_step(control, sweep, n))
                 return;
+        shm_shortcut_trim(control);
         *sweep = (ShmMapSweep){};
         sweeps->ended = sweeps->begun;
         sweeps->counted = sweeps->counting;

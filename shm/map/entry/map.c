@@ -27,6 +27,7 @@
 #include "shm/arch/racy.h"
 #include "shm/arena/root.h"
 #include "shm/cache/lookup.h"
+#include "shm/map/entry/shortcut.h"
 #include "shm/map/leaf/chain.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/state/lifetime.h"
@@ -67,6 +68,7 @@ static inline void remember_room(const ShmTrie *trie, const ShmMapView *view) {
 
 void shm_map_prefetch(const ShmTrie *trie, const ShmMapKey *keys, uint32_t n) {
         uint64_t hashes[SHM_MAP_PREFETCH_MAX];
+        uint32_t n_others = 0;
         ShmTrieCursor c;
 
         if (n < 2) /* there is nothing to be done at the same time */
@@ -74,9 +76,17 @@ void shm_map_prefetch(const ShmTrie *trie, const ShmMapKey *keys, uint32_t n) {
         if (trie->map != 0 && shm_map_bytes(trie) < NEAR_BYTES) /* nothing is far; 30 ns a key */
                 return;
         for (uint32_t i = 0; i < n; i++)
-                hashes[i] = keys[i].hash;
-        shm_trie_prefetch(trie, hashes, n);
+                shm_shortcut_prefetch(trie, keys[i].hash);
         for (uint32_t i = 0; i < n; i++) {
+                uint64_t leaf = shm_shortcut_find(trie, keys[i].hash);
+
+                if (leaf != 0)
+                        prefetch_leaf(trie, leaf);
+                else
+                        hashes[n_others++] = keys[i].hash;
+        }
+        shm_trie_prefetch(trie, hashes, n_others);
+        for (uint32_t i = 0; i < n_others; i++) {
                 if (shm_trie_seek(trie, hashes[i], &c) != 0 || !shm_trie_is_leaf(c.value))
                         continue;
                 shm_slot_prefetch(trie->arena, shm_handle_slot(c.value));
@@ -118,8 +128,9 @@ static int match_leaf(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key
 
                 remember_room(trie, view);
                 if (shm_map_view_live(trie->arena, view)) {
-                        c->plain = view->head.flags & (SHM_LEAF_CHAINED | SHM_LEAF_CELL) ? 0 : seen;
-                        c->plain_end = shm_map_view_end(view);
+                        c->seen = seen;
+                        c->seen_end = shm_map_view_end(view);
+                        c->seen_flags = view->head.flags;
                         view->is_over = same && shm_map_is_over(trie, view);
                         /* It may have been replaced before its tag went: then the key was never absent. */
                         if (__builtin_expect(!view->is_over || !shm_map_view_has_tags(view), 1) ||
@@ -185,13 +196,62 @@ int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, v
         return 0;
 }
 
+/*
+ * Whether a shortcut leads to the key's entry, which is there and not over. The bytes that are read after it count if
+ * shm_map_view_live(), and the trie is there still. The trie is to be asked in all other cases.
+ */
+static bool look_at_shortcut(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *view) {
+        uint64_t leaf = shm_shortcut_find(trie, key->hash);
+
+        if (leaf == 0)
+                return false;
+        prefetch_leaf(trie, leaf);
+        if (!shm_map_view_guessed(trie->arena, leaf, key->hash, shm_hint_load(&trie->leaf_room), view) &&
+            shm_map_view(trie->arena, leaf, view) != 0)
+                return false;
+        if (!(view->head.flags & SHM_LEAF_SHORTCUT) || view->is_leaving || view->head.map != trie->map ||
+            (view->expires >> SHM_LEAF_END_BITS != 0 && view->expires != SHM_MAP_FOREVER) ||
+            !shm_map_is_key(view, key) || !shm_map_view_live(trie->arena, view))
+                return false;
+        remember_room(trie, view);
+        view->is_over = shm_map_is_over(trie, view);
+        return !view->is_over;
+}
+
+/* Whether the map was there when a leaf without SHM_LEAF_LEAVING was found. */
+static bool is_there(const ShmTrie *trie) {
+        return trie_live(trie->arena, trie->root) && !trie_is_removed(trie);
+}
+
+/* As shm_map_look() of a map with shortcuts; the result is 0 or an error. */
+__attribute__((noinline)) static int look_in_large(const ShmTrie *trie, const ShmMapKey *key,
+                                                   ShmMapView *view) {
+        ShmTrieCursor c;
+        int r;
+
+        if (look_at_shortcut(trie, key, view) && is_there(trie))
+                return 0;
+        r = shm_map_find(trie, key, &c, view);
+        if (r || view->is_over)
+                return r < 0 ? r : -ENOENT;
+        if (view->head.flags & SHM_LEAF_SHORTCUT)
+                shm_shortcut_found(trie, key->hash, view->handle);
+        return 0;
+}
+
 int shm_map_look(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view) {
         ShmTrieCursor c;
         int r;
 
-        r = shm_map_find(trie, key, &c, ret_view);
-        if (r || ret_view->is_over)
-                return r < 0 ? r : -ENOENT;
+        if (__builtin_expect(trie_has_shortcuts(trie), 0)) {
+                r = look_in_large(trie, key, ret_view);
+                if (r)
+                        return r;
+        } else {
+                r = shm_map_find(trie, key, &c, ret_view);
+                if (r || ret_view->is_over)
+                        return r < 0 ? r : -ENOENT;
+        }
         shm_evict_visit_entry(trie, ret_view);
         return 0;
 }
@@ -211,25 +271,55 @@ ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *
         return trie_is_removed(trie) ? -EIDRM : r ?: (ssize_t) rest;
 }
 
+/* False: the entry went meanwhile, so the bytes do not count. */
+static inline bool copy_value(const ShmTrie *trie, const ShmMapView *view, void *buffer, size_t size,
+                              ssize_t *ret) {
+        int r;
+
+        *ret = -EMSGSIZE;
+        if (view->head.value_size > size)
+                return true;
+        r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
+        if (shm_map_view_live(trie->arena, view)) {
+                shm_evict_visit_entry(trie, view);
+                *ret = r ?: (ssize_t) view->head.value_size;
+                return true;
+        }
+        return false;
+}
+
+/* As shm_map_get() of a map with shortcuts. */
+__attribute__((noinline)) static ssize_t get_in_large(const ShmTrie *trie, const ShmMapKey *key, void *buffer,
+                                                      size_t size, ShmMapView *view) {
+        ssize_t n;
+        int r;
+
+        for (;;) {
+                r = look_in_large(trie, key, view);
+                if (r)
+                        return r;
+                if (copy_value(trie, view, buffer, size, &n))
+                        return n;
+        }
+}
+
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view) {
         ShmMapView unwanted, *view = ret_view ?: &unwanted;
         ShmTrieCursor c;
+        ssize_t n;
         int r;
 
+        if (__builtin_expect(trie_has_shortcuts(trie), 0))
+                return get_in_large(trie, key, buffer, size, view);
         for (;;) {
                 r = shm_map_find(trie, key, &c, view);
                 if (r)
                         return r < 0 ? r : -ENOENT;
                 if (view->is_over)
                         return -ENOENT;
-                if (view->head.value_size > size)
-                        return -EMSGSIZE;
-                r = shm_map_copy(trie, view, 0, buffer, view->head.value_size);
-                if (shm_map_view_live(trie->arena, view)) {
-                        shm_evict_visit_entry(trie, view);
-                        return r ?: (ssize_t) view->head.value_size;
-                }
+                if (copy_value(trie, view, buffer, size, &n))
+                        return n;
         }
 }
 
@@ -248,6 +338,8 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
                 return view.is_over ? -ENOENT : -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
         if (r == 0)
+                shm_shortcut_removed(actor, trie, key->hash);
+        if (r == 0)
                 shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view);
         return r == 0 && view.is_over && !(shm_map_view_is_claim(&view) && expected) ? -ENOENT : r;
 }
@@ -257,6 +349,8 @@ int shm_map_delete(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, u
 
         if (trie->arena->read_only)
                 return -EROFS;
+        if (__builtin_expect(trie_has_shortcuts(trie), 0))
+                (void) shm_shortcut_prefetch_leaf(trie, key->hash);
         /* ORDER: sc, pairs with shm_map_claim(); the caller changed the data before, from which the value comes. */
         shm_fence_after_rmw();
         shm_tally_begin(actor, trie);

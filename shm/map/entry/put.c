@@ -17,6 +17,7 @@
 
 #include "shm/arch/racy.h"
 #include "shm/cache/cache.h"
+#include "shm/map/entry/shortcut.h"
 #include "shm/map/leaf/chain.h"
 #include "shm/map/evict/evict.h"
 #include "shm/map/state/lifetime.h"
@@ -40,6 +41,8 @@ typedef struct NewLeaf {
         uint64_t handle; /* 0: there is none yet */
         ShmMapLeaf head; /* not sealed; `epoch` and `expires` are valid once there is a leaf */
         size_t size; /* the smallest slot that it needs */
+        uint32_t shortcut; /* SHM_LEAF_SHORTCUT, or 0 */
+        uint64_t *line; /* with it: where the shortcut is to be */
         bool is_short; /* a chain of the fewest chunks that can hold the value */
         bool lacks_part; /* it had a slot, but there was none for a part of its value, or for a node */
         ShmCacheMode mode; /* the actor's, between puts */
@@ -65,7 +68,7 @@ static inline __attribute__((always_inline)) bool leaf_plan(const ShmTrie *trie,
                 .hash = key->hash,
                 .key_size = (uint16_t) key->size,
                 .value_size = put->value_size,
-                .flags = (uint16_t) (flags | (chained ? SHM_LEAF_CHAINED : 0)),
+                .flags = (uint16_t) (flags | ret->shortcut | (chained ? SHM_LEAF_CHAINED : 0)),
                 .map = trie->map,
         };
         ret->size = chained ?: shm_leaf_size(key->size, put->value_size, flags);
@@ -420,6 +423,10 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         if (r)
                 return r;
         shm_evict_mark_slab(trie, leaf->handle);
+        if (__builtin_expect(leaf->shortcut, 0))
+                shm_shortcut_put(actor, trie, key->hash, leaf->handle, leaf->line);
+        else if (__builtin_expect(shm_shortcut_is_turn(key->hash), 0))
+                shm_shortcut_begin(trie);
         tally_put(actor, trie, leaf, found == 0 ? &view : NULL, was);
         return 0;
 }
@@ -445,6 +452,11 @@ int shm_map_put(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, cons
         leaf.lacks_part = false;
         leaf.mode = actor->mode;
         leaf.evict = (ShmEvict){ .options = shm_map_options(trie) };
+        leaf.shortcut = 0;
+        if (__builtin_expect(trie_has_shortcuts(trie), 0)) {
+                leaf.line = shm_shortcut_prefetch_leaf(trie, key->hash);
+                leaf.shortcut = put->flags == 0 && !put->claim ? SHM_LEAF_SHORTCUT : 0;
+        }
         if (!leaf_plan(trie, key, put, false, &leaf))
                 return shm_map_refuse_large(actor, key->size, put->value_size);
         shm_tally_begin(actor, trie);

@@ -131,10 +131,14 @@ static uint64_t count_entries(const Counts *c) {
                c->n[SHM_MAP_EVICTIONS] + c->n[SHM_MAP_MISCOUNTED];
 }
 
-uint64_t shm_map_entries(const ShmTrie *trie) {
-        Counts c = state_counts(trie->arena, trie->map - 1);
+uint64_t shm_map_entries_of(const ShmArena *arena, uint32_t i) {
+        Counts c = state_counts(arena, i);
 
         return at_least_0(count_entries(&c));
+}
+
+uint64_t shm_map_entries(const ShmTrie *trie) {
+        return shm_map_entries_of(trie->arena, trie->map - 1);
 }
 
 static uint64_t count_changes(const Counts *c) {

@@ -46,6 +46,8 @@ static inline uint64_t shm_map_bytes(const ShmTrie *trie) {
         return shm_map_bytes_of(trie->arena, trie->map - 1);
 }
 
+/* The number of entries of the map with this index. */
+uint64_t shm_map_entries_of(const ShmArena *arena, uint32_t i);
 /* The number of these entries. */
 uint64_t shm_map_entries(const ShmTrie *trie);
 

@@ -14,6 +14,7 @@
 #include "shm/map/trie/trie-shrink.h"
 #include "shm/map/trie/trie-walk.h"
 
+#define MARK_TRIES_MAX 10000 /* a touch wins each time: not by chance */
 #define PUT_BACK_TRIES_MAX 10000 /* others win each time: not by chance */
 
 /* Finds the index that the value at the cursor has in a new node one level down. */
@@ -64,12 +65,43 @@ static bool put_back(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
         return false;
 }
 
+/* The end of a leaf that nobody looked at, if it may have a shortcut. */
+__attribute__((noinline)) static uint64_t *find_end(const ShmTrie *trie, uint64_t leaf) {
+        uint16_t flags;
+        void *object;
+
+        if (!trie_has_shortcuts(trie) || shm_object_get(trie->arena, leaf, &object, NULL) != 0)
+                return NULL;
+        shm_racy_copy(&flags, &((ShmMapLeaf *) object)->flags, sizeof(flags));
+        return flags & SHM_LEAF_SHORTCUT ? &((ShmMapLeaf *) object)->expires : NULL;
+}
+
 /*
- * Puts `value` into the word at the cursor. SHM_TRIE_E_CHANGED: the word has changed, or its node is stale;
- * SHM_TRIE_E_STALE: the leaf `value` is stale. If a leaf went stale but replaced no other leaf, the result is 0, as if
- * the leaf had been revoked a moment later.
+ * A get may find the leaf by a shortcut, without the trie. Before the leaf is unlinked it is marked, so that such a get
+ * asks the trie. If the leaf stays after all, its shortcut is of no more use. The thread has noted the leaf, and then
+ * guarded the node: so if the leaf is live, a revocation does not give its slot back. A thread that frees it closes its
+ * end first.
  */
-static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value) {
+__attribute__((noinline)) static void mark_leaving(const ShmTrie *trie, uint64_t leaf, uint64_t *end) {
+        uint64_t seal = shm_leaf_seal(leaf), raw;
+
+        for (uint32_t i = 0; i < MARK_TRIES_MAX; i++) {
+                raw = shm_load_acq(end); /* ORDER: acq, pairs with shm_map_set_end(); before the tag. */
+                if ((raw ^ seal) & SHM_LEAF_LEAVING || !trie_live(trie->arena, leaf))
+                        return;
+                /* ORDER: acqrel, pairs with shm_map_view(); before the leaf is unlinked. */
+                if (shm_cas_acqrel(end, &raw, raw ^ SHM_LEAF_LEAVING))
+                        return;
+        }
+}
+
+/*
+ * Puts `value` into the word at the cursor. `end`: that of the leaf that it replaces, if this is to be marked.
+ * SHM_TRIE_E_CHANGED: the word has changed, or its node is stale; SHM_TRIE_E_STALE: the leaf `value` is stale. If a
+ * leaf went stale but replaced no other leaf, the result is 0, as if the leaf had been revoked a moment later.
+ */
+static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t value,
+                     uint64_t *end) {
         int r = SHM_TRIE_E_CHANGED;
         bool lost = false;
 
@@ -77,9 +109,13 @@ static int link_word(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *
                 return SHM_TRIE_E_CHANGED;
         if (shm_trie_is_leaf(value) && !trie_live(trie->arena, value)) {
                 r = SHM_TRIE_E_STALE;
-        } else if (trie_swap(c, value)) {
-                lost = is_lost(trie, c, value);
-                r = 0;
+        } else {
+                if (__builtin_expect(end != NULL, 0))
+                        mark_leaving(trie, c->value, end);
+                if (trie_swap(c, value)) {
+                        lost = is_lost(trie, c, value);
+                        r = 0;
+                }
         }
         shm_actor_unguard(actor);
         return lost && put_back(actor, trie, c, value) ? SHM_TRIE_E_STALE : r;
@@ -148,7 +184,7 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
         r = node_new(actor, trie, c, index, leaf, &handle);
         if (r < 0)
                 return r;
-        linked = shm_trie_can_link(handle) ? link_word(actor, trie, c, handle ^ SHM_TRIE_FLIP)
+        linked = shm_trie_can_link(handle) ? link_word(actor, trie, c, handle ^ SHM_TRIE_FLIP, NULL)
                                            : SHM_TRIE_E_CHANGED;
         if (linked != 0)
                 (void) shm_object_free(actor, handle);
@@ -164,10 +200,10 @@ int shm_trie_split(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint6
  */
 static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t old,
                          ShmFinal *final) {
-        ShmFinal plain = { .word = c->plain_end, .closed = shm_leaf_closed(old) };
+        ShmFinal plain = { .word = c->seen_end, .closed = shm_leaf_closed(old) };
         uint64_t noted = old;
 
-        if (old == c->plain)
+        if (old == c->seen && !(c->seen_flags & (SHM_LEAF_CHAINED | SHM_LEAF_CELL)))
                 final = &plain;
         /*
          * The handle is stale if somebody else freed the leaf, with its epoch or by its handle: nothing is left to free
@@ -187,7 +223,7 @@ static void end_exchange(ShmActor *actor, const ShmTrie *trie, const ShmTrieCurs
 
 static int exchange_leaf(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c, uint64_t value,
                          ShmFinal *final) {
-        uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0;
+        uint64_t old = shm_trie_is_leaf(c->value) ? c->value : 0, *end = NULL;
         int r;
 
         if (c->frozen)
@@ -198,8 +234,12 @@ static int exchange_leaf(ShmActor *actor, const ShmTrie *trie, ShmTrieCursor *c,
                 r = shm_actor_note(actor, old, trie->root, c->hash);
                 if (r)
                         return r;
+                if (__builtin_expect(old != c->seen, 0))
+                        end = find_end(trie, old);
+                else if (__builtin_expect(c->seen_flags & SHM_LEAF_SHORTCUT, 0))
+                        end = c->seen_end;
         }
-        r = link_word(actor, trie, c, value);
+        r = link_word(actor, trie, c, value, end);
         if (r) {
                 if (old)
                         (void) shm_actor_unnote(actor, old);

@@ -18,6 +18,12 @@ static inline ShmTrieRoot *trie_root(const ShmTrie *trie) {
         return (ShmTrieRoot *) (trie->arena->slabs + trie->root_off);
 }
 
+/* Whether a leaf may have SHM_LEAF_SHORTCUT. */
+static inline bool trie_has_shortcuts(const ShmTrie *trie) {
+        /* ORDER: rlx; set before such a leaf is linked, and so before it is found. */
+        return shm_load_rlx(&trie_root(trie)->has_shortcuts) != 0;
+}
+
 static inline const ShmTrieLevel *trie_level(const ShmTrie *trie, uint32_t depth) {
         return &trie->levels[depth < trie->n_levels ? depth : trie->n_levels];
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "shm/map/leaf/leaf.h"
+
 #define TOP_BITS 6
 #define N_TOP 2
 #define LOW_BITS_MIN 3
@@ -112,6 +114,7 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
                 .root = handle,
                 .root_off = (uint64_t) ((uint8_t *) object - arena->slabs),
                 .epoch = root.epoch,
+                .shortcut_mix = shm_leaf_seal(handle) >> 32,
                 .now_ns = shm_clock_ns,
                 .exact_ns = shm_clock_exact_ns,
         };

@@ -19,7 +19,7 @@
 #include "shm/cache/object.h"
 #include "shm/map/leaf/trie-word.h"
 
-#define SHM_TRIE_MAGIC 0x34697274U /* "tri4": options change at once */
+#define SHM_TRIE_MAGIC 0x35697274U /* "tri5": shortcuts */
 #define SHM_TRIE_LEVELS_MAX 22 /* 64 bits, 3 at a time */
 #define SHM_TRIE_BUCKETS_MAX 136 /* in a chain */
 #define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */
@@ -39,7 +39,7 @@ typedef struct ShmTrieRoot {
         uint8_t top_bits; /* bits of the hash for each of the first n_top levels */
         uint8_t n_top;
         uint8_t low_bits; /* for each level below; 1 << low_bits is also the size of a bucket */
-        uint8_t unused;
+        uint8_t has_shortcuts; /* leaves may have SHM_LEAF_SHORTCUT; set before the first has */
         ShmMapOptionSets options; /* the map's */
 } ShmTrieRoot;
 static_assert(sizeof(ShmTrieRoot) == 64, "arena format");
@@ -61,6 +61,7 @@ typedef struct ShmTrie {
         uint32_t n_levels;
         uint32_t n_fixed; /* the first levels, whose nodes stay */
         uint32_t map; /* index of its named root + 1, see shm_map_attach(); 0: nothing is counted */
+        uint64_t shortcut_mix; /* see shm/map/entry/shortcut.c */
         uint32_t leaf_room; /* the size of the slot of the leaf read last, and probably of the next one */
         uint64_t (*now_ns)(const ShmArena *arena); /* the pool's clock */
         uint64_t (*exact_ns)(const ShmArena *arena); /* the same between its ticks, too */
@@ -79,8 +80,9 @@ typedef struct ShmTrieCursor {
         uint64_t node; /* handle of the node that the word is in, or of the root: to be guarded by a writer */
         uint64_t raw; /* the word when last looked at, */
         uint64_t value; /* and what it says: 0, a leaf or SHM_TRIE_GONE */
-        uint64_t plain; /* a leaf that is known to have no chunks, and no counter; 0: none */
-        uint64_t *plain_end; /* the word of its end */
+        uint64_t seen; /* the live leaf that the caller looked at last; 0: none */
+        uint64_t *seen_end; /* the word of its end */
+        uint16_t seen_flags; /* its flags, SHM_LEAF_* */
         uint32_t depth; /* nodes above the word */
         uint32_t index; /* the word's place in its node */
         bool frozen; /* the node is being removed: to be helped with before the word can be changed */

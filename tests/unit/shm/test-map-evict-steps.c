@@ -22,7 +22,7 @@
 #define N_MAPS_EXACT 64U /* the line of a slab has a bit for each of so many maps */
 #define STEPS_MAX 400U /* for a put */
 #define STEPS_LONG_MAX 700000U /* for a put that looks in vain for an entry, in a large pool */
-#define STEPS_BESIDE_MAX 3000U /* for a put that empties a slab of 32 entries, or fails */
+#define STEPS_BESIDE_MAX 3200U /* for a put that empties a slab of 32 entries, or fails */
 #define STEPS_WORDS_MAX                                                                                      \
         1024U /* more for a search of slab words before -ENOMEM; the pool has four times as many */
 #define STEPS_MAP_MAX 100U /* more for each map of the pool */

@@ -1,0 +1,143 @@
+/*
+ * Gets by a shortcut, beside a thread that replaces, deletes or removes. A get by the trie and then one by a shortcut
+ * never see the value that came first after the one that came later.
+ */
+#include "shm/map/entry/shortcut.h"
+#include "shm/map/state/map-remove.h"
+#include "tests/model/cell-world.h"
+
+/* The entry of a has a shortcut: the map counts as large, and the table has a page. */
+static void entry_a(void) {
+        unsigned put = MODEL_ACTORS_MAX - 1;
+
+        init_named();
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                note_map(i);
+        world_arena.header->maps[map_tries[put].map - 1].counts[SHM_MAP_BYTES] = SHM_SHORTCUT_MAP_BYTES;
+        world_arena.header->n_shortcut_pages = 1;
+        shm_shortcut_begin(&map_tries[put]);
+        map_put(put, 0, 'o', SHM_MAP_PUT, 0);
+        map_must(world.results[put]);
+        if (shm_shortcut_find(&map_tries[put], MAP_HASH) != view_of(0).handle)
+                model_fail("no shortcut");
+}
+
+static void pre(void) {
+        entry_a();
+        map_ready(1);
+}
+
+static uint64_t leaf_of_a;
+
+/* The leaf's slot is the next that is used again. */
+static void pre_room(void) {
+        entry_a();
+        leaf_of_a = view_of(0).handle;
+        (void) world_objects(1, WORLD_SIZE_4, 0);
+        map_ready(1);
+}
+
+static ssize_t get(unsigned actor, char *ret) {
+        ShmMapKey key = map_key(0);
+
+        return shm_map_get(&map_tries[actor], &key, ret, 1, NULL);
+}
+
+/* As a get that has no shortcut. 0: absent. */
+static char get_by_trie(unsigned actor) {
+        ShmMapKey key = map_key(0);
+        ShmTrieCursor c;
+        ShmMapView view;
+        char value = 0;
+
+        if (shm_map_find(&map_tries[actor], &key, &c, &view) != 0 || view.is_over)
+                return 0;
+        (void) shm_map_copy(&map_tries[actor], &view, 0, &value, 1);
+        return shm_map_view_live(&world_arena, &view) ? value : '?';
+}
+
+static void t0_put(void) {
+        map_put(0, 0, 'n', SHM_MAP_PUT, 0);
+}
+
+static void t0_delete(void) {
+        map_delete(0, 0);
+}
+
+/* In place of the end of the leaf, another owner of the slot has this: as an end, it would have no mark. */
+static uint64_t victim_end(void) {
+        return 4 ^ shm_leaf_seal(leaf_of_a);
+}
+
+static uint64_t *end_in_slot(uint64_t handle) {
+        SlotId id = shm_handle_slot(handle);
+
+        return (uint64_t *) map_line(slot_id_slab(id), slot_id_slot(id), 0) +
+               offsetof(ShmMapLeaf, expires) / sizeof(uint64_t);
+}
+
+static void t1_delete_take_slot(void) {
+        uint64_t handle;
+
+        map_delete(1, 0);
+        if (shm_object_alloc(world_actor(1), WORLD_SIZE_4, 0, NULL, &handle, NULL) != 0 ||
+            shm_handle_slot(handle).value != shm_handle_slot(leaf_of_a).value)
+                return;
+        shm_store_rlx(end_in_slot(handle), victim_end());
+        map_victim = handle;
+}
+
+static void t0_remove(void) {
+        world.results[0] = shm_map_remove(world_actor(0), "map", 0);
+}
+
+/* The later value, or none, is seen; then only that is. */
+static void t1_get_twice(void) {
+        char first = get_by_trie(1), then = 0;
+        ssize_t n = get(1, &then);
+
+        if (n == 1 && then != 'o' && then != 'n')
+                model_fail("the value is %c", then);
+        if (first != 'o' && first != '?' && n == 1 && then == 'o')
+                model_fail("the entry was gone, and came back");
+}
+
+static void t1_get(void) {
+        char value;
+
+        world.results[1] = (int) get(1, &value);
+}
+
+static void post(unsigned dead) {
+        (void) dead;
+}
+
+static void post_victim(unsigned dead) {
+        (void) dead;
+        if (map_victim != 0 && *end_in_slot(map_victim) != victim_end())
+                model_fail("the mark is in an object of another owner");
+}
+
+/* When shm_map_remove() has returned, calls that begin find no map. */
+static void t0_remove_get(void) {
+        char value;
+
+        t0_remove();
+        if (world.results[0] == 0 && get(0, &value) != -EIDRM)
+                model_fail("an entry of a map that was removed");
+}
+
+#define TWO(_name, _pre, _t0, _t1, _post)                                                                    \
+        {                                                                                                    \
+                .name = _name, .pre = _pre, .actors = { _t0, _t1 }, .post = _post, .deaths = 1,              \
+                .preemptions = 3, .full_preemptions = 4, .weak = true                                        \
+        }
+
+/* clang-format off */
+static const ModelCase model_cases[] = {
+        TWO("get-put", pre, t0_put, t1_get_twice, post),
+        TWO("get-delete", pre, t0_delete, t1_get_twice, post),
+        TWO("get-remove", pre, t0_remove_get, t1_get, post),
+        TWO("put-free", pre_room, t0_put, t1_delete_take_slot, post_victim),
+};
+/* clang-format on */
