@@ -590,7 +590,7 @@ fn errors(socket: &str) {
     assert!(matches!(Pool::open("a\0b"), Err(Error::Invalid)));
     assert!(matches!(Options::new().classes(&[64, 65]).create(), Err(Error::Invalid)));
     let pool = Options::new().arena_bytes(16 << 20).epochs(4).threads(8).classes(&[64, 4096]).create().unwrap();
-    let map = pool.map_with("full", &MapOptions::new().limit_bytes(4096).evict(Evict::Never)).unwrap();
+    let map = pool.map_with("full", &MapOptions::new().limit_bytes(20000).evict(Evict::Never)).unwrap();
     let error = (0..1000).find_map(|i: u32| map.put(&i.to_ne_bytes(), &[0; 100]).err());
     assert!(matches!(error, Some(Error::NoSpace)));
     let handles: Vec<_> = std::iter::repeat_with(|| pool.alloc(4096)).take_while(Result::is_ok).collect();
