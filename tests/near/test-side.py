@@ -35,10 +35,11 @@ side.main()
 
 class SideTest(unittest.TestCase):
     def run_program(self, case):
-        with tempfile.NamedTemporaryFile('w', suffix='.py') as file:
-            file.write(PROGRAM.format(here=str(HERE), case=case))
-            file.flush()
-            return subprocess.run([sys.executable, file.name, *'abcd'], capture_output=True, text=True, check=False)
+        # In a folder of its own: Python looks for modules beside the program first, and /tmp has anybody's files.
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, 'program.py')
+            program.write_text(PROGRAM.format(here=str(HERE), case=case), encoding='utf-8')
+            return subprocess.run([sys.executable, program, *'abcd'], capture_output=True, text=True, check=False)
 
     def test_all_is_well(self):
         self.assertEqual(self.run_program('pass').returncode, 0)
