@@ -360,9 +360,11 @@ static void post_delete_scan(unsigned dead) {
 
 /* clang-format off */
 static const ModelCase model_cases[] = {
-        { .name = "delete-delete", TWO(pre_two, t1_delete_b, post_delete_delete, 3), .deaths = 2 },
+        { .name = "delete-delete", TWO(pre_two, t1_delete_b, post_delete_delete, 3), .deaths = 2,
+          .weak = true, .weak_preemptions = 1 },
         { .name = "delete-both", TWO(pre_two, t1_delete_a, post_delete_both, 3), .deaths = 1 },
-        { .name = "delete-insert", TWO(pre_two, t1_insert_c, post_insert_c, 3), .deaths = 1 },
+        { .name = "delete-insert", TWO(pre_two, t1_insert_c, post_insert_c, 3), .deaths = 1,
+          .weak = true, .weak_preemptions = 1 },
         { .name = "delete-insert-again", TWO(pre_two, t1_insert_a, post_insert_a, 3), .deaths = 1 },
         { .name = "delete-update", TWO(pre_two, t1_update_b, post_update_b, 3), .deaths = 1 },
         { .name = "delete-split", TWO(pre_beside_b, t1_insert_c, post_insert_c, 3), .deaths = 1 },
@@ -375,7 +377,8 @@ static const ModelCase model_cases[] = {
         { .name = "deep-delete-insert", TWO(pre_deep, t1_insert_c, post_insert_c, 3), .deaths = 1 },
         { .name = "deep-delete-get", TWO(pre_deep, t1_get_b, post_get_b, 3), .deaths = 1, .weak = true },
         { .name = "deep-delete-scan", TWO(pre_deep, t1_scan, post_scan, 2), .deaths = 1 },
-        { .name = "come-and-go", TWO(pre_two, t1_insert_delete_c, post_come_and_go, 4) },
+        { .name = "come-and-go", TWO(pre_two, t1_insert_delete_c, post_come_and_go, 4),
+          .weak = true, .weak_preemptions = 1 },
         { .name = "come-and-go-after", TWO(pre_two, t1_come_and_go_after, post_come_and_go, 2) },
         { .name = "come-and-go-update", .pre = pre_two, .actors = { t0_delete_a_update_b, t1_insert_delete_c },
           .post = post_come_and_go_update, .preemptions = 4, .full_preemptions = 5 },
