@@ -110,7 +110,10 @@ test('an entry that is being set is waited for, and one that fails is not kept',
   });
   await handler.set('failing', Promise.resolve(entry('', [], { value: failing })));
   await handler.set('rejected', Promise.reject(new Error('the render failed')));
-  for (const key of ['failing', 'rejected']) assert.strictEqual(await text(key), undefined);
+  const silent = new ReadableStream({ start: (controller) => controller.error() }); // as where a stream is cancelled
+  await handler.set('silent', Promise.resolve(entry('', [], { value: silent })));
+  await handler.set('no reason', Promise.reject());
+  for (const key of ['failing', 'rejected', 'silent', 'no reason']) assert.strictEqual(await text(key), undefined);
 });
 
 test('lifetimes', async () => {

@@ -75,7 +75,7 @@ module.exports = {
 
   /** An entry whose stream fails is not kept. */
   async set(key, pending) {
-    const done = store(key, pending).catch((error) => warn('next-use-cache', `an entry was not kept: ${error.message}`));
+    const done = store(key, pending).catch((error) => warn('next-use-cache', `an entry was not kept: ${error?.message ?? error}`));
     sets.set(key, done);
     await done;
     if (sets.get(key) === done) sets.delete(key);
