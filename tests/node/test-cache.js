@@ -97,6 +97,11 @@ test('CBOR of other languages is read', () => {
   assert.deepStrictEqual(tslab.decode(Buffer.from([0xff, 0xfe])), Buffer.from([0xff, 0xfe]));
 });
 
+test('bytes that are no value are no number', withCache({}, async (cache) => {
+  cache.map.put('bad', Buffer.from([0xd9, 0xd9, 0xf7, 0xff]));
+  assert.throws(() => cache.incr('bad'), { name: 'TypeError', message: 'the value is no number' });
+}));
+
 test('bytes that are no value count as absent, and are computed anew', withCache({}, async (cache) => {
   cache.map.put('k', Buffer.from('d9d9f7ff', 'hex'));
   assert.strictEqual(cache.get('k'), undefined);

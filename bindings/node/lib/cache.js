@@ -38,6 +38,9 @@ const computing = new AsyncLocalStorage();
  *     const page = await cache.getOrCompute('page 7', () => render(7));
  */
 class Cache {
+  #isRefused = false; // whether the last value was bytes that are none
+  _onLoss; // what is to be called with a key whose value is deleted as damaged, or refused
+
   /** `options` are those of Pool.map(), and `serializer`: 'json', which all languages read, or 'v8' for structured clone. */
   constructor(pool, options = {}) {
     const { name = 'cache', ttl, serializer = 'json', ...rest } = options;
@@ -75,6 +78,7 @@ class Cache {
     } catch (error) {
       if (error.code !== 'EUCLEAN') throw error;
       warn('damaged', `a cached value is deleted: ${error.message}`);
+      this._onLoss?.(key);
       this.#forget(key);
       return MISSING;
     }
@@ -96,6 +100,8 @@ class Cache {
       return flags & native.COUNTER ? counted(data) : decode(data);
     } catch (error) {
       warn(`refused ${this.map.name}`, `bytes in cache ${JSON.stringify(this.map.name)} are no value: ${error.message}`);
+      this.#isRefused = true;
+      this._onLoss?.(key);
       return MISSING;
     }
   }
@@ -206,8 +212,10 @@ class Cache {
     for (;;) {
       const sum = this.#use(() => this.map._add(key, delta, initial, ms));
       if (sum !== undefined) return sum;
+      this.#isRefused = false;
       const value = this.#find(key, 0);
       const { version, flags } = info;
+      if (this.#isRefused) throw new TypeError('the value is no number');
       if (value === MISSING || flags & native.COUNTER) continue;
       if (typeof value !== 'number' && typeof value !== 'bigint') throw new TypeError('the value is no number');
       if (flags & native.TAGGED) throw new TypeError('the number has tags, which the sum would not have');
