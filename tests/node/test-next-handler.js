@@ -2,6 +2,7 @@
 // The cache handler for Next.js, called as Next.js calls it: a handler is made for each request.
 
 const assert = require('node:assert');
+const { execFileSync } = require('node:child_process');
 const path = require('node:path');
 const { after, test } = require('node:test');
 const { Daemon, IS_FULL, PACKAGE, child, ended, sleep, tslab, waitFor } = require('./util.js');
@@ -213,6 +214,58 @@ test('records that somebody deletes', async () => {
     await request().revalidateTag('lost');
     assert.strictEqual(await age(`/lost/${i}`), undefined, String(how));
   }
+});
+
+test('a record that goes while an entry is looked at', async () => {
+  const pool = tslab.open(daemon.socket);
+  const tags = new Tags(pool);
+  const begun = tags.now();
+  await tags.update(['goes']);
+  const { get } = tslab.Cache.prototype;
+  let drops = 0;
+  // After the first of its reads, another process revalidates so many tags that the older records go.
+  tslab.Cache.prototype.get = function (key) {
+    const value = get.call(this, key);
+    if (drops++ === 0) execFileSync(process.execPath, [path.join(__dirname, 'jobs.js'), 'revalidate', JSON.stringify([daemon.socket, 20, 200])]);
+    return value;
+  };
+  try {
+    assert.strictEqual(tags.look(begun, ['goes']), OVER);
+  } finally {
+    tslab.Cache.prototype.get = get;
+  }
+  assert.strictEqual(pool.map('next-tags').has('tag:goes'), false);
+});
+
+test('records that cannot be read', async () => {
+  const records = tslab.open(daemon.socket).map('next-tags');
+  const bad = [Buffer.from('d9d9f7ff', 'hex'), 'text', Buffer.from('d9d9f7f6', 'hex')]; // no value, a string, null
+  for (const [i, key] of ['tag:bad', 'count', 'floor'].entries())
+    for (const [j, bytes] of (i === 0 ? [...bad, Buffer.from('d9d9f705', 'hex')] : bad).entries()) {
+      const url = `/bad/${i}/${j}`;
+      await make(url, 'bad');
+      await request().revalidateTag('bad');
+      records.put(key, bytes);
+      assert.strictEqual(await age(url), undefined);
+      await make(url, 'bad');
+      assert.notStrictEqual(await age(url), undefined);
+      records.put(key, bytes);
+      await request().revalidateTag('bad');
+      assert.strictEqual(await age(url), undefined);
+      await make(url, 'bad');
+      assert.notStrictEqual(await age(url), undefined);
+    }
+});
+
+test('a clock that was set back, and records that were lost', async () => {
+  const pool = tslab.create({ size: 16 << 20 });
+  const begun = new Tags(pool).now() + 3600e6; // when the clock was an hour ahead
+  pool.map('next-tags').clear();
+  const tags = new Tags(pool);
+  await tags.update(['t']);
+  assert.strictEqual(tags.look(begun, ['t']), OVER);
+  assert.strictEqual(tags.look(tags.now(), ['t']), FRESH);
+  pool.close();
 });
 
 test('a pool that has no room for a record', async () => {

@@ -7,7 +7,10 @@
 //
 //     count   how many there were. It begins with the time: where the counters were lost with the records, all entries are
 //             from before the new count
-//     floor   an entry that was begun at a lower count is over, whatever its tags are. It is raised before records go
+//     floor   an entry that was begun at a lower count is over, whatever its tags are. It is raised before records go, and
+//             read after them: nobody misses a record that goes meanwhile
+//
+// A record that cannot be read goes as well, be it damaged or another program's.
 
 const { createHash } = require('node:crypto');
 const { Cache } = require('../lib/cache.js');
@@ -57,6 +60,9 @@ function renewed([expired, stale, ...ends], n, durations) {
   return [expired, Math.max(stale, n), ...pairs.flat()];
 }
 
+const isNumber = (value) => typeof value === 'number';
+const isRecord = (value) => Array.isArray(value) && value.length >= 2 && value.every(isNumber);
+
 /** Where a count begins: in microseconds, and so above all counts before it. */
 const initial = () => Math.floor(Math.max(Date.now(), performance.timeOrigin + performance.now()) * 1000);
 
@@ -67,14 +73,35 @@ class Tags {
   constructor(pool, max = RECORDS_MAX) {
     this.#cache = new Cache(pool, { name: 'next-tags' });
     this.#max = max;
+    this.#cache._onLoss = (key) => this.#lose(key);
     this.now();
+  }
+
+  #read(key, isValid) {
+    const value = this.#cache.get(key);
+    if (value === undefined || isValid(value)) return value;
+    this.#lose(key);
+    return undefined;
+  }
+
+  /** Drops what cannot be read. It may have told of any revalidation, and so may what another process writes meanwhile. */
+  #lose(key) {
+    const isTag = String(key).startsWith('tag');
+    if (isTag) this.#endAll();
+    this.#cache.delete(key);
+    if (isTag) this.#endAll();
+  }
+
+  /** Ends all entries that were begun until now. */
+  #endAll() {
+    this.#raise(this.#cache.incr('count', 1, { initial: initial() }));
   }
 
   /** The count of revalidations, for an entry that is begun now. */
   now() {
-    const count = this.#cache.get('count');
+    const count = this.#read('count', isNumber);
     if (count === undefined) return this.#raise(this.#cache.incr('count', 0, { initial: initial() }));
-    const floor = this.#cache.get('floor') ?? this.#cache.incr('floor', 0, { initial: count });
+    const floor = this.#read('floor', isNumber) ?? this.#cache.incr('floor', 0, { initial: count });
     return count >= floor ? count : this.#cache.incr('count', floor - count);
   }
 
@@ -87,14 +114,15 @@ class Tags {
 
   /** FRESH, STALE or OVER: an entry with such tags that was begun at a count, and that was tried to be made anew at another. */
   look(begun, names, tried = begun) {
-    if (!(begun >= this.#cache.get('floor'))) return OVER; // nor does anybody know of entries that do not say it
     const now = Date.now();
     let found = FRESH;
     for (const name of names) {
-      const [expired = 0, stale = 0, ...ends] = this.#cache.get(keyOf('tag', name)) ?? [];
+      const [expired = 0, stale = 0, ...ends] = this.#read(keyOf('tag', name), isRecord) ?? [];
       if (expired > begun || ends.some((n, i) => i % 2 === 0 && n > begun && ends[i + 1] <= now)) return OVER;
       if (stale > tried) found = STALE;
     }
+    // Nobody knows of entries that do not say it, nor of those from before a loss of the counters and a clock set back.
+    if (!(begun >= this.#read('floor', isNumber) && begun <= this.#read('count', isNumber))) return OVER;
     return found;
   }
 
@@ -115,8 +143,10 @@ class Tags {
   }
 
   #renew(key, n, durations) {
-    while (!this.#cache.add(key, renewed([0, 0], n, durations)))
+    while (!this.#cache.add(key, renewed([0, 0], n, durations))) {
+      if (this.#read(key, isRecord) === undefined) continue;
       if (this.#cache._change(key, (record) => renewed(record, n, durations))) return;
+    }
   }
 
   /** Where there are too many records, the older half goes, and so do all entries that are as old. */
@@ -148,7 +178,7 @@ class Tags {
   async #walk(visit) {
     let n = 0;
     for (const key of this.#cache.map.keys()) {
-      const record = String(key).startsWith('tag') ? this.#cache.get(key) : undefined;
+      const record = String(key).startsWith('tag') ? this.#read(key, isRecord) : undefined;
       if (record !== undefined) visit(key, record);
       if (++n % STEP === 0) await new Promise(setImmediate);
     }
