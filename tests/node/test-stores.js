@@ -173,6 +173,29 @@ test('a store for express-session', async () => {
   pool.close();
 });
 
+test('sessions of a full pool are kept for as long as they are used', async () => {
+  const pool = tslab.create({ size: 8 << 20 });
+  const store = new (stores('express-session')(require_('express-session')))(pool);
+  const call = (name, ...args) => new Promise((resolve, reject) => {
+    store[name](...args, (error, result) => (error ? reject(error) : resolve(result)));
+  });
+  const ids = Array.from({ length: 50 }, (_, i) => `id ${i}`);
+  for (const [i, id] of ids.entries()) await call('set', id, { text: 'x'.repeat(60 * i), cookie: { originalMaxAge: 60000 } });
+  const full = pool.map('full');
+  for (const size of [4000, 400, 1]) {
+    try {
+      for (let i = 0; ; i++) full.put(`${size} ${i}`, Buffer.alloc(size));
+    } catch (error) {
+      assert.strictEqual(error.code, 'ENOMEM');
+    }
+  }
+  for (const id of ids) {
+    await call('touch', id, { cookie: { originalMaxAge: 120000, path: '/' } });
+    assert.ok(store.cache.ttl(id) > 100);
+  }
+  pool.close();
+});
+
 const request = (port, cookie) =>
   new Promise((resolve, reject) => {
     const options = { port, agent: false, headers: cookie ? { cookie } : {} };

@@ -6,6 +6,7 @@
 //     app.use(session({ store: new Store(tslab.open()), secret: '...', resave: false, saveUninitialized: false }));
 
 const { Cache } = require('../lib/cache.js');
+const { TslabError, warn } = require('../lib/error.js');
 const { lifetimeOfMs } = require('../lib/time.js');
 
 const DAY = 86400;
@@ -56,13 +57,24 @@ module.exports = ({ Store }) =>
       });
     }
 
+    /** Where the pool has no room for the new cookie, the session lives on with the old one. */
+    #keep(id, cookie, ttl) {
+      try {
+        this.cache._change(id, (saved) => (isSession(saved) ? { ...saved, cookie } : saved), { ttl });
+      } catch (error) {
+        if (!(error instanceof TslabError)) throw error;
+        warn('session', `a session keeps its old cookie: ${error.message}`);
+        this.cache.touch(id, ttl);
+      }
+    }
+
     /** Keeps a session that this request did not change, with its new cookie; others may change the session meanwhile. */
     touch(id, session, callback) {
       this.#answer(callback, () => {
         const ttl = this.#ttl(session);
         if (ttl === 0) this.cache.delete(id);
         else if (session?.cookie === undefined) this.cache.touch(id, ttl);
-        else this.cache._change(id, (saved) => (isSession(saved) ? { ...saved, cookie: session.cookie } : saved), { ttl });
+        else this.#keep(id, session.cookie, ttl);
       });
     }
 
