@@ -1415,6 +1415,10 @@ FAULTS = [
      '(expires | leaving) ^ seal', 'expires ^ seal'),
     ('shortcut: any live object is believed', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      'return tag & 1 && (tag & TAG_MASK) == (word >> TAG_SHIFT & TAG_MASK)', 'return tag & 1'),
+    ('shortcut: a root is written to without a guard', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
+     '''        if (!shm_actor_guard(actor, trie->root))
+                return;
+        /* ORDER: rel, pairs with trie_has''', '        /* ORDER: rel, pairs with trie_has'),
     ('shortcut: the entry of another map is believed', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      'return hash ^ trie->shortcut_mix;', 'return hash;'),
     ('trie exchange: a stale leaf is linked', 'unit-map-death', 'shm/map/trie/trie-change.c',

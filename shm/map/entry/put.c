@@ -426,7 +426,7 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         if (__builtin_expect(leaf->shortcut, 0))
                 shm_shortcut_put(actor, trie, key->hash, leaf->handle, leaf->line);
         else if (__builtin_expect(shm_shortcut_is_turn(key->hash), 0))
-                shm_shortcut_begin(trie);
+                shm_shortcut_begin(actor, trie);
         tally_put(actor, trie, leaf, found == 0 ? &view : NULL, was);
         return 0;
 }

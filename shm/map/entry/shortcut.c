@@ -217,10 +217,15 @@ static void add_pages(ShmActor *actor) {
         note_made(arena, pages_in_use(arena));
 }
 
-void shm_shortcut_begin(const ShmTrie *trie) {
-        if (trie->map != 0 && shm_map_bytes(trie) >= SHM_SHORTCUT_MAP_BYTES && !trie_has_shortcuts(trie))
-                /* ORDER: rel, pairs with trie_has_shortcuts(); before the first such leaf is linked. */
-                shm_store_rel(&trie_root(trie)->has_shortcuts, 1);
+void shm_shortcut_begin(ShmActor *actor, const ShmTrie *trie) {
+        if (trie->map == 0 || shm_map_bytes(trie) < SHM_SHORTCUT_MAP_BYTES || trie_has_shortcuts(trie))
+                return;
+        /* The map may have been removed meanwhile, and the root's slot have another object. */
+        if (!shm_actor_guard(actor, trie->root))
+                return;
+        /* ORDER: rel, pairs with trie_has_shortcuts(); before the first such leaf is linked. */
+        shm_store_rel(&trie_root(trie)->has_shortcuts, 1);
+        shm_actor_unguard(actor);
 }
 
 /* A word without a shortcut, or with one for the same hash; else any, if `is_put`; NULL: none. */

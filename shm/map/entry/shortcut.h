@@ -16,7 +16,7 @@ static inline bool shm_shortcut_is_turn(uint64_t hash) {
 }
 
 /* If the map is large, leaves that are made from now on may have shortcuts: they get SHM_LEAF_SHORTCUT. */
-void shm_shortcut_begin(const ShmTrie *trie);
+void shm_shortcut_begin(ShmActor *actor, const ShmTrie *trie);
 
 /* The handle of a live leaf that is probably the key's; 0: none is known. See look_at_shortcut() in map.c. */
 uint64_t shm_shortcut_find(const ShmTrie *trie, uint64_t hash);

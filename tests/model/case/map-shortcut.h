@@ -15,7 +15,7 @@ static void entry_a(void) {
                 note_map(i);
         world_arena.header->maps[map_tries[put].map - 1].counts[SHM_MAP_BYTES] = SHM_SHORTCUT_MAP_BYTES;
         world_arena.header->n_shortcut_pages = 1;
-        shm_shortcut_begin(&map_tries[put]);
+        shm_shortcut_begin(world_actor(put), &map_tries[put]);
         map_put(put, 0, 'o', SHM_MAP_PUT, 0);
         map_must(world.results[put]);
         if (shm_shortcut_find(&map_tries[put], MAP_HASH) != view_of(0).handle)

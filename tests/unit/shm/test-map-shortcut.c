@@ -209,6 +209,31 @@ static void test_shortcut_of_two_maps(void **state) {
         assert_int_equal(get(f, &other, k), N + k);
 }
 
+/* A put that was held up: the map was removed since, and the slot of its root has another object. */
+static void test_shortcut_of_removed_root(void **state) {
+        MapFixture *f = *state;
+        uint32_t i = f->trie.map - 1;
+        uint64_t handle = 0;
+        void *object = NULL;
+        const uint8_t zeros[sizeof(ShmTrieRoot)] = {};
+
+        assert_int_equal(shm_map_remove(&f->actor, "map.test", 0), 0);
+        while (!shm_map_drain_step(&f->actor, i, 64))
+                ;
+        for (uint32_t n = 0; n < 1024; n++) {
+                assert_int_equal(shm_object_alloc(&f->actor, sizeof(ShmTrieRoot), SHM_EPOCH_CURRENT, NULL,
+                                                  &handle, &object),
+                                 0);
+                if (shm_handle_slot(handle).value == shm_handle_slot(f->trie.root).value)
+                        break;
+        }
+        assert_int_equal(shm_handle_slot(handle).value, shm_handle_slot(f->trie.root).value);
+        memset(object, 0, sizeof(zeros));
+        f->arena.header->maps[i].counts[SHM_MAP_BYTES] = SHM_SHORTCUT_MAP_BYTES;
+        shm_shortcut_begin(&f->actor, &f->trie);
+        assert_memory_equal(object, zeros, sizeof(zeros));
+}
+
 static void test_shortcut_pages_go(void **state) {
         MapFixture *f = *state;
         uint32_t n;
@@ -241,6 +266,7 @@ int main(void) {
                 test_of(test_shortcut_of_changed_entry), test_of(test_shortcut_of_leaving_entry),
                 test_of(test_shortcut_of_ended_entry),   test_of(test_shortcut_of_freed_entry),
                 test_of(test_shortcut_of_two_maps),      test_of(test_shortcut_pages_go),
+                test_of(test_shortcut_of_removed_root),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
