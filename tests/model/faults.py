@@ -1415,6 +1415,8 @@ FAULTS = [
      '(expires | leaving) ^ seal', 'expires ^ seal'),
     ('shortcut: any live object is believed', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      'return tag & 1 && (tag & TAG_MASK) == (word >> TAG_SHIFT & TAG_MASK)', 'return tag & 1'),
+    ('shortcut: an old word names a leaf that is not linked', 'unit-map-shortcut', 'shm/map/entry/put.c',
+     '__builtin_expect(leaf->shortcut, 0) && shm_shortcut_names(', '0 && shm_shortcut_names('),
     ('shortcut: a root is written to without a guard', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      '''        if (!shm_actor_guard(actor, trie->root))
                 return;

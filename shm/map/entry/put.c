@@ -234,6 +234,8 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         r = shm_object_alloc(actor, leaf->size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
+        if (__builtin_expect(leaf->shortcut, 0) && shm_shortcut_names(trie, key->hash, handle, leaf->line))
+                head->flags &= (uint16_t) ~SHM_LEAF_SHORTCUT;
         end = leaf_end(trie, &leaf->evict.options, put);
         if (put->n_tags)
                 shm_map_hold_tags(actor, trie, put->tags, put->n_tags, end);

@@ -20,7 +20,10 @@
  *      changes. A root says whether any leaf may have it, from before the first has.
  *   4. Leaves of a map that was removed are not marked. So a get looks at the trie's root after all else.
  *   5. A word is stored after its leaf was linked, and read before the leaf's bytes are. So these bytes are the leaf's.
- *   6. A page has memory before it is in use, and is below n_shortcut_pages_made before it has any. A thread that is
+ *   6. After 512 uses of the slot an old word has the tag of its object again. If that is the key's next leaf, a get
+ *      would believe it before it is linked, or though it never is. So such a leaf is made without the flag. (A thread
+ *      that is held up for so many uses between the link of its leaf and the store of the word is not guarded against.)
+ *   7. A page has memory before it is in use, and is below n_shortcut_pages_made before it has any. A thread that is
  *      late may store into a page that went: such memory goes with the next pages that go.
  *
  * Who may do what: writers, and readers that can write, add shortcuts. Writers and the maintainer add pages, and take
@@ -228,6 +231,21 @@ void shm_shortcut_begin(ShmActor *actor, const ShmTrie *trie) {
         shm_actor_unguard(actor);
 }
 
+static uint64_t make_word(const ShmTrie *trie, uint64_t mixed, uint64_t leaf) {
+        uint64_t tag = shm_handle_tag(trie->arena->key, leaf) & TAG_MASK;
+
+        return mixed << HASH_SHIFT | tag << TAG_SHIFT | shm_handle_slot(leaf).value;
+}
+
+bool shm_shortcut_names(const ShmTrie *trie, uint64_t hash, uint64_t leaf, const uint64_t *line) {
+        uint64_t word = make_word(trie, mix_hash(trie, hash), leaf);
+        bool found = false;
+
+        for (uint32_t i = 0; line && i < SHM_SHORTCUT_WORDS; i++)
+                found |= shm_hint_load(&line[i]) == word;
+        return found;
+}
+
 /* A word without a shortcut, or with one for the same hash; else any, if `is_put`; NULL: none. */
 static uint64_t *choose_word(uint64_t *line, uint64_t mixed, bool is_put) {
         uint64_t *vacant = NULL, *same = NULL;
@@ -246,12 +264,11 @@ static uint64_t *choose_word(uint64_t *line, uint64_t mixed, bool is_put) {
 
 static inline __attribute__((always_inline)) void store_word(const ShmTrie *trie, uint64_t *line,
                                                              uint64_t mixed, uint64_t leaf, bool is_put) {
-        uint64_t tag = shm_handle_tag(trie->arena->key, leaf) & TAG_MASK;
         uint64_t *at = choose_word(line, mixed, is_put);
 
         if (at)
                 /* ORDER: rel, pairs with shm_shortcut_find(); the leaf was linked before. */
-                shm_store_rel(at, mixed << HASH_SHIFT | tag << TAG_SHIFT | shm_handle_slot(leaf).value);
+                shm_store_rel(at, make_word(trie, mixed, leaf));
 }
 
 void shm_shortcut_found(const ShmTrie *trie, uint64_t hash, uint64_t leaf) {

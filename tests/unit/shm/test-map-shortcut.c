@@ -10,6 +10,7 @@
 #include "tests/unit/shm/map-fixture.h"
 
 #define N 40000U
+#define TAGS 512U /* uses of a slot after which a shortcut has the same bits of the tag */
 #define VALUE_SIZE 40
 
 typedef struct Value {
@@ -209,6 +210,41 @@ static void test_shortcut_of_two_maps(void **state) {
         assert_int_equal(get(f, &other, k), N + k);
 }
 
+/*
+ * The slot was used so often since that an old shortcut has the tag of the key's new leaf. A get would believe it
+ * before the leaf is linked.
+ */
+static void test_shortcut_of_old_tag(void **state) {
+        MapFixture *f = *state;
+        uint32_t k = N - 1;
+        ShmMapKey key = make_key(f, &k);
+        uint64_t leaf, handle = 0;
+        ShmMapView view;
+        ShmTrieCursor c;
+
+        fill(f);
+        leaf = find_by_shortcut(f, k);
+        assert_int_not_equal(leaf, 0);
+        assert_int_equal(shm_map_find(&f->trie, &key, &c, &view), 0);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &key, 0), 0);
+        for (uint32_t i = 1; i < TAGS; i++) {
+                assert_int_equal(
+                        shm_object_alloc(&f->actor, view.room, SHM_EPOCH_CURRENT, NULL, &handle, NULL), 0);
+                assert_int_equal(shm_handle_slot(handle).value, shm_handle_slot(leaf).value);
+                assert_int_equal(find_by_shortcut(f, k), 0);
+                assert_int_equal(shm_object_free(&f->actor, handle), 0);
+        }
+        put(f, k, N);
+        handle = find_by_trie(f, k);
+        assert_int_equal(shm_handle_slot(handle).value, shm_handle_slot(leaf).value);
+        assert_int_equal(find_by_shortcut(f, k), handle);
+        assert_false(has_flag(f, handle));
+        assert_int_equal(get(f, &f->trie, k), N);
+        put(f, k, k);
+        assert_true(has_flag(f, find_by_trie(f, k)));
+        assert_int_equal(get(f, &f->trie, k), k);
+}
+
 /* A put that was held up: the map was removed since, and the slot of its root has another object. */
 static void test_shortcut_of_removed_root(void **state) {
         MapFixture *f = *state;
@@ -266,7 +302,7 @@ int main(void) {
                 test_of(test_shortcut_of_changed_entry), test_of(test_shortcut_of_leaving_entry),
                 test_of(test_shortcut_of_ended_entry),   test_of(test_shortcut_of_freed_entry),
                 test_of(test_shortcut_of_two_maps),      test_of(test_shortcut_pages_go),
-                test_of(test_shortcut_of_removed_root),
+                test_of(test_shortcut_of_removed_root),  test_of(test_shortcut_of_old_tag),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
