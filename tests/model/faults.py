@@ -1417,6 +1417,8 @@ FAULTS = [
      'return tag & 1 && (tag & TAG_MASK) == (word >> TAG_SHIFT & TAG_MASK)', 'return tag & 1'),
     ('shortcut: an old word names a leaf that is not linked', 'unit-map-shortcut', 'shm/map/entry/put.c',
      '__builtin_expect(leaf->shortcut, 0) && shm_shortcut_names(', '0 && shm_shortcut_names('),
+    ('shortcut: each put looks for memory for the table', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
+     'if (__builtin_expect(shm_shortcut_is_turn(hash), 0))', 'if (!line || shm_shortcut_is_turn(hash))'),
     ('shortcut: a root is written to without a guard', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      '''        if (!shm_actor_guard(actor, trie->root))
                 return;

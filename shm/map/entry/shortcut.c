@@ -281,7 +281,7 @@ void shm_shortcut_found(const ShmTrie *trie, uint64_t hash, uint64_t leaf) {
 void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t leaf, uint64_t *line) {
         if (line)
                 store_word(trie, line, mix_hash(trie, hash), leaf, true);
-        if (__builtin_expect(!line || shm_shortcut_is_turn(hash), 0))
+        if (__builtin_expect(shm_shortcut_is_turn(hash), 0))
                 add_pages(actor);
 }
 

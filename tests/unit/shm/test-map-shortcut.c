@@ -270,6 +270,29 @@ static void test_shortcut_of_removed_root(void **state) {
         assert_memory_equal(object, zeros, sizeof(zeros));
 }
 
+static uint32_t n_asked;
+
+static int64_t find_no_allowance(void) {
+        n_asked++;
+        return 0;
+}
+
+/* There is no memory for the table: few puts look for it, as each look passes over all maps. */
+static void test_shortcut_without_memory(void **state) {
+        MapFixture *f = *state;
+
+        fill(f);
+        f->arena.header->n_shortcut_pages = 0;
+        f->arena.header->commit_allowance.value = 0;
+        f->arena.find_allowance = find_no_allowance;
+        f->actor.id = 1; /* the maintainer has no limit */
+        n_asked = 0;
+        fill(f);
+        f->actor.id = 0;
+        assert_int_equal(n_pages(f), 0);
+        assert_in_range(n_asked, 1, N / 128);
+}
+
 static void test_shortcut_pages_go(void **state) {
         MapFixture *f = *state;
         uint32_t n;
@@ -303,6 +326,7 @@ int main(void) {
                 test_of(test_shortcut_of_ended_entry),   test_of(test_shortcut_of_freed_entry),
                 test_of(test_shortcut_of_two_maps),      test_of(test_shortcut_pages_go),
                 test_of(test_shortcut_of_removed_root),  test_of(test_shortcut_of_old_tag),
+                test_of(test_shortcut_without_memory),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
