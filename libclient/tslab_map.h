@@ -64,7 +64,7 @@
  *
  * Limits. A map with limit_bytes keeps its entries within so many bytes of the pool's memory. An object of an entry
  * counts with its part of a slab and of the slab's tables: 4416 bytes, divided by the number of objects of its size
- * class that a slab has room for. The entry counts with 40 bytes more, its part of the index; tslab_map_statistics()
+ * class that a slab has room for. The entry counts with 48 bytes more, its part of the index; tslab_map_statistics()
  * has the sum. Slots that are free for other entries of their size come on top: where they come to be many, since sizes
  * change, the entries between them are evicted, also those that were used. The index of a map of less than some
  * thousand entries takes more than counts.

@@ -44,7 +44,7 @@
 #define TAG_MASK ((UINT64_C(1) << (HASH_SHIFT - TAG_SHIFT)) - 1)
 #define VICTIM_SHIFT 50 /* bits that choose the word to be overwritten in a full line */
 #define GROW_PAGES 16U /* at most, at a time */
-#define SPARE 4U /* pages are given back where this many times as many as needed are in use */
+#define SPARE 2U /* pages are given back where this many times as many as needed are in use */
 
 static uint32_t pages_max(const ShmArena *arena) {
         const uint32_t n = (uint32_t) (SHM_SLAB_SIZE / sizeof(ShmShortcuts)); /* slabs that a page serves */
@@ -278,13 +278,6 @@ void shm_shortcut_found(const ShmTrie *trie, uint64_t hash, uint64_t leaf) {
                 store_word(trie, line, mixed, leaf, false);
 }
 
-void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t leaf, uint64_t *line) {
-        if (line)
-                store_word(trie, line, mix_hash(trie, hash), leaf, true);
-        if (__builtin_expect(shm_shortcut_is_turn(hash), 0))
-                add_pages(actor);
-}
-
 /*
  * Pages behind those in use go, also those that a thread left there that died, or was late. Another thread may take
  * some of them into use meanwhile: they are made again, or, without memory, are in use no longer.
@@ -312,6 +305,19 @@ void shm_shortcut_trim(ShmActor *control) {
                 /* ORDER: acqrel; before another thread takes them into use. */
                 (void) shm_cas_acqrel(&arena->header->n_shortcut_pages, &now, needed);
         note_made(arena, pages_in_use(arena));
+}
+
+/* Entries that are evicted ask for nothing: so puts also give pages back. */
+static void adapt_pages(ShmActor *actor) {
+        add_pages(actor);
+        shm_shortcut_trim(actor);
+}
+
+void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t leaf, uint64_t *line) {
+        if (line)
+                store_word(trie, line, mix_hash(trie, hash), leaf, true);
+        if (__builtin_expect(shm_shortcut_is_turn(hash), 0))
+                adapt_pages(actor);
 }
 
 void shm_shortcut_removed(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {

@@ -38,7 +38,7 @@ void shm_shortcut_found(const ShmTrie *trie, uint64_t hash, uint64_t leaf);
 /* One that was linked: even if another is forgotten for it, and with more memory for shortcuts if there is none. */
 void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t leaf, uint64_t *line);
 
-/* Gives pages back if the entries of all maps do not need a quarter of them. It reads the counts of all maps. */
+/* Gives pages back if the entries of all maps do not need half of them. It reads the counts of all maps. */
 void shm_shortcut_trim(ShmActor *control);
 /* An entry was deleted: one call in 256 looks whether there are pages to be given back. */
 void shm_shortcut_removed(ShmActor *actor, const ShmTrie *trie, uint64_t hash);

@@ -35,8 +35,11 @@
 #define SHM_LEAF_SETTLED (UINT64_C(1) << 63) /* in `expires`: the end is over, and no touch moves it */
 #define SHM_LEAF_END_BITS 42 /* no end is later: 139 years */
 #define SHM_LEAF_LEAVING (UINT64_C(1) << 61) /* in `expires`: it is about to be unlinked */
-/* Bytes of the index for each entry, as shm_leaf_cost() counts them: 33 to 37 in maps of 10^4 to 10^6 entries. */
-#define SHM_INDEX_SHARE 40U
+/*
+ * Bytes of the index for each entry, as shm_leaf_cost() counts them: nodes have 32 to 37 in maps of 10^4 to 10^6 entries,
+ * and shortcuts 16.
+ */
+#define SHM_INDEX_SHARE 48U
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)
 
 /*
