@@ -116,7 +116,10 @@ uint64_t shm_evict_stamp(ShmArena *arena, ShmMapSet *ret_maps) {
         return stamp;
 }
 
-/* The memory of all slots that are taken, except for indexes, which shrink when entries are evicted. */
+/*
+ * The memory of all slots that are taken, except for indexes, which shrink when entries are evicted. Slab by slab, as
+ * the `share` of a slot is rounded up: the slots of a full slab would come to up to 36 bytes more than the slab.
+ */
 static uint64_t taken_bytes(const ShmTrie *trie) {
         const ShmArena *arena = trie->arena;
         SlabWord index = shm_slab_word(arena, slot_id_slab(shm_handle_slot(trie->root))), w;
@@ -129,7 +132,8 @@ static uint64_t taken_bytes(const ShmTrie *trie) {
                 const ShmClass *class = shm_slab_class(arena, w);
 
                 if (slab_word_epoch(w) != slab_word_epoch(index))
-                        bytes += (uint64_t) __builtin_popcountll(w.low & ~class->tail_mask) * class->share;
+                        bytes += (uint64_t) __builtin_popcountll(w.low & ~class->tail_mask) * SHM_SLAB_COST /
+                                 class->n_slots;
         }
         return bytes;
 }
@@ -146,6 +150,7 @@ static uint64_t cached_bytes(const ShmArena *arena) {
 /* The part of taken_bytes() that entries may give. False: not known, as a thread died in a change of a map. */
 static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
         ShmMapTotals totals;
+        uint64_t index;
         ShmTrie map;
 
         *ret = 0;
@@ -155,7 +160,8 @@ static bool evictable_bytes(ShmArena *arena, uint64_t *ret) {
                 if (shm_map_is_miscounted(arena, i))
                         return false;
                 shm_map_counts(arena, i, &totals);
-                *ret += totals.bytes - totals.entries * SHM_INDEX_SHARE;
+                index = totals.entries * SHM_INDEX_SHARE;
+                *ret += totals.bytes > index ? totals.bytes - index : 0; /* counts may be wrong */
         }
         return true;
 }

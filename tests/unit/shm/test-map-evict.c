@@ -1145,6 +1145,49 @@ static void test_evict_nothing_in_vain(void **state) {
         assert_int_equal(put(f, 1 << 20, 500000), 0);
 }
 
+/*
+ * The map's count is less than the index's part of its entries. Objects have too much of the pool: no entry goes in
+ * vain for that.
+ */
+static void test_evict_nothing_by_wrong_count(void **state) {
+        Fixture *f = *state;
+        uint64_t handle;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < 150; i++)
+                assert_int_equal(shm_object_alloc(&f->actor, 4096, SHM_EPOCH_CURRENT, NULL, &handle, NULL),
+                                 0);
+        for (uint32_t i = 0; i < 500; i++)
+                assert_int_equal(put(f, i, SIZE), 0);
+        f->arena.header->maps[f->trie.map - 1].counts[SHM_MAP_BYTES] -= totals(f).bytes;
+        assert_int_equal(put(f, 1 << 20, 500000), -ENOMEM);
+        assert_int_equal(totals(f).evictions, 0);
+}
+
+/*
+ * Small objects have nearly all of the pool: 42 of them are a slab, though 42 are no divisor of its bytes. The largest
+ * value that has room beside them has it, too, if another entry has to go for that.
+ */
+static void test_evict_beside_small_objects(void **state) {
+        enum { OBJECT = 96, OTHER = 150000, N_LEFT = 100 };
+        Fixture *f = *state;
+        uint32_t n = (f->arena.n_slabs - N_LEFT) * (SHM_SLAB_SIZE / OBJECT), size = N_LEFT * SHM_SLAB_SIZE;
+        ShmMapKey key = key_of(f, &n);
+        uint64_t handle;
+
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t i = 0; i < n; i++)
+                assert_int_equal(shm_object_alloc(&f->actor, OBJECT, SHM_EPOCH_CURRENT, NULL, &handle, NULL),
+                                 0);
+        while (put(f, n, size) != 0)
+                size -= SHM_SLAB_SIZE;
+        assert_true(size > OTHER);
+        assert_int_equal(shm_map_delete(&f->actor, &f->trie, &key, 0), 0);
+        assert_int_equal(put(f, 1, OTHER), 0);
+        assert_int_equal(put(f, n, size), 0);
+        assert_int_equal(totals(f).evictions, 1);
+}
+
 /* In the end the value is larger than all entries: there is room beside them, and in what their index has. */
 static void test_evict_sparse(void **state) {
         enum { LARGE = 850000 };
@@ -1432,6 +1475,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_evict_one_large_entry, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_for_too_large, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_nothing_in_vain, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_nothing_by_wrong_count, setup_small, teardown),
+                cmocka_unit_test_setup_teardown(test_evict_beside_small_objects, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_sparse, setup_small, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_after_sizes_change, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_evict_spares_large_in_sparse, setup, teardown),
