@@ -137,13 +137,17 @@ static void fill_huge(Tslab__StatsReply *reply, const Requests *requests) {
                                                      : TSLAB__HUGE__HUGE_YES;
 }
 
+/*
+ * Entries count with the tables of their slabs, too. These are no part of the pool's size, nor of the memory in use,
+ * with which this is compared.
+ */
 static uint64_t evictable_bytes(const MapInfos *maps) {
         uint64_t bytes = 0;
 
         for (size_t i = 0; i < maps->n; i++)
                 if (maps->infos[i].evict != TSLAB__MAP_EVICT__MAP_EVICT_NEVER)
                         bytes += maps->infos[i].bytes;
-        return bytes;
+        return bytes * SHM_SLAB_SIZE / SHM_SLAB_COST;
 }
 
 static StatsParts *stats_parts_new(const Requests *requests, Session *session, uint64_t id,

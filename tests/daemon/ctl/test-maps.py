@@ -99,10 +99,10 @@ class Maps(Case):
         self.fill()
         text = self.text('maps')
         self.assertRegex(text, r'\AMAP +ENTRIES +BYTES +INDEX +LIMIT +HITS +MISSES ')
-        self.assertRegex(text, rf'\nvalues +{N} +42\.1K +\d[\d.]*K +- +0 +0 +{N} ')
+        self.assertRegex(text, rf'\nvalues +{N} +58\.0K +\d[\d.]*K +- +0 +0 +{N} ')
         self.assertTrue(text.endswith('\n\n1 map.\n'))
         self.assertEqual(self.text('maps', 'values', '-o', 'map,entries', '--no-legend').split(), ['values', str(N)])
-        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +42\.1K ')
+        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +58\.0K ')
 
     def test_metrics(self):
         self.fill()
@@ -138,6 +138,15 @@ class Maps(Case):
         self.json('maps', 'set', 'values', '--limit', '0', '--ttl', '0')
         self.assertEqual((self.one()['limit_bytes'], self.one()['ttl_msec'], self.one()['stale_msec']), (0, 0, 7000))
         self.assertEqual(self.one()['entries'], N)
+
+    def test_evictable(self):
+        """It is memory of slabs, as the pool's size and the memory in use are."""
+        self.fill()
+        self.assertEqual(self.json('stats')['evictable_bytes'], 0)
+        self.json('maps', 'set', 'values', '--evict', 'sieve')
+        stats = self.json('stats')
+        self.assertEqual(stats['evictable_bytes'], N * COST * 4096 // 4416)
+        self.assertLess(stats['evictable_bytes'], stats['committed_bytes'])
 
     def test_set_without_limit(self):
         self.fill()
