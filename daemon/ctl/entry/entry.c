@@ -1,11 +1,14 @@
 #include "daemon/ctl/entry/entry.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/ctl/base/connect.h"
+
+#define LIMIT_SURE 8192U /* no class is so large that no entry keeps this limit */
 
 /* The answers are those of the pool's own errors; the rest is the system's. */
 CtlExit entries_complain(const Entries *entries, int error) {
@@ -63,6 +66,10 @@ CtlExit entries_open_map(Entries *entries, const char *map, const struct tslab_m
         entries_close_map(entries);
         entries->name = map;
         r = tslab_map_open(&entries->map, entries->pool, map, options);
+        if (r == -EINVAL && options->limit_bytes > 0 && options->limit_bytes < LIMIT_SURE)
+                return complain("map '%s' has a limit of %" PRIu64
+                                " bytes there, and in this pool an entry may need more: make the map first",
+                                map, options->limit_bytes);
         return r < 0 ? entries_complain(entries, r) : CTL_DONE;
 }
 

@@ -122,6 +122,15 @@ class Dump(Case):
         self.refused(1, "no map 'none'", 'dump', self.path, 'none')
         self.assertEqual(self.json('load', '--pool=other', self.path)['entries'], 10)
 
+    def test_limit_below_an_entry(self):
+        """The map's limit was enough in its pool, or for an earlier build; here it has no room for an entry."""
+        self.fill()
+        with open(self.path, 'wb') as f:
+            f.write(make_block(make_dump(record(2, b'small', struct.pack('<QQIIII', 64, 0, 0, 0, 0, 0)),
+                                         record(3, b'k', b'v'))))
+        self.refused(1, ["map 'small' has a limit of 64 bytes", 'make the map first'], 'load', self.path)
+        self.assertNotIn('small', [m['map'] for m in self.json('maps')])
+
     def test_what_is_there_stays(self):
         self.fill()
         self.client.do('put 1 1')
