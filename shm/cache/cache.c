@@ -101,12 +101,11 @@ static uint32_t cache_fill_stack(ShmActor *actor, ShmCache *cache, uint32_t slab
         uint32_t n = shm_load_rlx(&cache->count); /* ORDER: rlx; ours alone. */
         uint32_t n_new = (uint32_t) __builtin_popcountll(mask), at = n + n_new;
 
-        shm_fence_rel(); /* ORDER: rel, pairs with gather_cache(); the claim is before the ids (refs.c, invariant 6). */
         /* From the lowest bit on: the next one is found at once, and the processor stores several at a time. */
         for (; mask != 0; mask &= mask - 1) {
                 at--;
-                /* ORDER: rlx; ordered by the count below. */
-                shm_store_rlx(&cache->slots[at], slot_id(slab, (uint32_t) __builtin_ctzll(mask)).value);
+                /* ORDER: rel, pairs with gather_cache(); the claim is before (refs.c, invariant 6). */
+                shm_store_rel(&cache->slots[at], slot_id(slab, (uint32_t) __builtin_ctzll(mask)).value);
         }
         shm_cache_set_count(cache, n + n_new);
         shm_actor_intend(actor, 0);
