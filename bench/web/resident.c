@@ -1,7 +1,7 @@
 /*
  * The memory that a map with a limit takes, over the limit: with entries of one size; and after entries of one size
- * after another, the small ones first or the large ones, of each of which 3 % are in use. It is all shared memory of the
- * process that the pool did not have at first, but for slabs that are free: entries, index, shortcuts and tables.
+ * after another, the small ones first or the large ones, of each of which 3 % are in use. It is all shared memory of
+ * the process that the pool did not have at first, but for slabs that are free: entries, index, shortcuts and tables.
  */
 #include <errno.h>
 #include <stdio.h>

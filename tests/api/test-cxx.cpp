@@ -87,7 +87,7 @@ void test_what() {
         CHECK(what_of([] { (void) pool::open("No Name"); }) == "tslab_open of 'No Name': Invalid argument");
         CHECK(what_of([&] { tslab_cxx::map(p, "pages", &options); }) ==
               "tslab_map_open of 'pages': Invalid argument");
-        options.limit_bytes = 120;
+        options.limit_bytes = 150;
         tslab_cxx::map map(p, "pages", &options), other(p, "others");
         map.put("a", "b");
         CHECK(what_of([&] { map.put("c", "d"); }) == "tslab_map_put of 'pages': No space left on device");

@@ -129,7 +129,7 @@ class Alone(unittest.TestCase):
             tslab.Map(self.pool, 'other', limit_bytes=17)
         self.assertEqual((caught.exception.errno, caught.exception.strerror),
                          (errno.EINVAL, "map 'other' with limit_bytes=17: Invalid argument"))
-        small = tslab.Map(self.pool, 'other', limit_bytes=120)
+        small = tslab.Map(self.pool, 'other', limit_bytes=150)
         with self.assertRaises(tslab.TooLargeError):
             small[b'key'] = bytes(100)
 

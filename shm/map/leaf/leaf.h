@@ -36,8 +36,8 @@
 #define SHM_LEAF_END_BITS 42 /* no end is later: 139 years */
 #define SHM_LEAF_LEAVING (UINT64_C(1) << 61) /* in `expires`: it is about to be unlinked */
 /*
- * Bytes of the index for each entry, as shm_leaf_cost() counts them: nodes have 32 to 37 in maps of 10^4 to 10^6 entries,
- * and shortcuts 16.
+ * Bytes of the index for each entry, as shm_leaf_cost() counts them: nodes have 32 to 37 in maps of 10^4 to 10^6
+ * entries, and shortcuts 16.
  */
 #define SHM_INDEX_SHARE 48U
 #define SHM_LEAF_VALUE_MAX (UINT32_C(16) << 20)

@@ -99,10 +99,10 @@ class Maps(Case):
         self.fill()
         text = self.text('maps')
         self.assertRegex(text, r'\AMAP +ENTRIES +BYTES +INDEX +LIMIT +HITS +MISSES ')
-        self.assertRegex(text, rf'\nvalues +{N} +58\.0K +\d[\d.]*K +- +0 +0 +{N} ')
+        self.assertRegex(text, rf'\nvalues +{N} +60\.3K +\d[\d.]*K +- +0 +0 +{N} ')
         self.assertTrue(text.endswith('\n\n1 map.\n'))
         self.assertEqual(self.text('maps', 'values', '-o', 'map,entries', '--no-legend').split(), ['values', str(N)])
-        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +58\.0K ')
+        self.assertRegex(self.text('stats'), rf'\nMAP +ENTRIES +BYTES +LIMIT .*\nvalues +{N} +60\.3K ')
 
     def test_metrics(self):
         self.fill()
