@@ -73,6 +73,10 @@ _public_ int tslab_near_open(struct tslab_near **ret, struct tslab *pool, const 
                 return -EINVAL;
         o.size = sizeof(o);
         o.evict = TSLAB_MAP_EVICT_SIEVE;
+        if (o.limit_bytes == 0)
+                o.limit_bytes = tslab_capacity(pool) / 2;
+        else if (o.limit_bytes == TSLAB_NEAR_NO_LIMIT)
+                o.limit_bytes = 0;
         near = calloc(1, sizeof(*near));
         if (!near)
                 return -ENOMEM;

@@ -58,9 +58,15 @@ struct tslab_near_claim {
         uint32_t reserved;
 };
 
+/* For limit_bytes. `__extension__`: before C23 an enumerator is an int. */
+__extension__ enum tslab_near_limit {
+        TSLAB_NEAR_NO_LIMIT = UINT64_MAX, /* copies may take all of the pool */
+};
+
 /*
  * Opens the near cache of that name, which is the map of that name and the named root "near.NAME". `options` are for
- * the map, if this call makes it; it always evicts. The caller closes *ret with tslab_near_close(), before the pool.
+ * the map, if this call makes it; it always evicts. Its limit_bytes are half of the pool where they are 0, and none
+ * where they are TSLAB_NEAR_NO_LIMIT. The caller closes *ret with tslab_near_close(), before the pool.
  *
  * -EINVAL      the name is longer than 42 bytes
  * and the errors of tslab_map_open()

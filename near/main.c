@@ -34,6 +34,8 @@ static void set_limits(const Options *options, struct tslab *pool, struct tslab_
         struct tslab_map *map;
         int r;
 
+        if (options->limit_bytes == TSLAB_NEAR_NO_LIMIT)
+                map_options->limit_bytes = 0;
         set |= options->value_max ? TSLAB_MAP_SET_VALUE_MAX : 0;
         if (set == 0)
                 return;

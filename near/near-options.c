@@ -338,9 +338,11 @@ static int set_bound(Options *options, const char *value, char *ret_why) {
 }
 
 static int set_limit(Options *options, const char *value, char *ret_why) {
-        return parse_size(value, &options->limit_bytes)
-                       ? refuse_value(ret_why, "the limit is in bytes, or with K, M or G; 0: none", value)
-                       : 0;
+        if (parse_size(value, &options->limit_bytes))
+                return refuse_value(ret_why, "the limit is in bytes, or with K, M or G; 0: none", value);
+        if (options->limit_bytes == 0)
+                options->limit_bytes = TSLAB_NEAR_NO_LIMIT;
+        return 0;
 }
 
 static int set_value_max(Options *options, const char *value, char *ret_why) {
@@ -378,8 +380,8 @@ static const Setting settings[] = {
         { "tls-name", "TSLAB_NEAR_TLS_NAME", "NAME",
           "name in the servers' certificates (default: each one's host)", set_tls_name },
         { "bound", "TSLAB_NEAR_BOUND", "MS", "no copy is older than that (default: 1000)", set_bound },
-        { "limit", "TSLAB_NEAR_LIMIT", "BYTES", "copies take no more (default: 0, the pool's size)",
-          set_limit },
+        { "limit", "TSLAB_NEAR_LIMIT", "BYTES",
+          "copies take no more (default: half of the pool; 0: no limit)", set_limit },
         { "value-max", "TSLAB_NEAR_VALUE_MAX", "BYTES", "larger values are not copied (default: 1M)",
           set_value_max },
 };

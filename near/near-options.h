@@ -23,7 +23,7 @@ typedef struct Options {
         bool has_tls, has_plain; /* URLs with rediss, and servers without TLS by the network */
         bool is_environment; /* settings come from there, which others do not see */
         uint32_t bound_ms;
-        uint64_t limit_bytes;
+        uint64_t limit_bytes; /* 0: half of the pool; TSLAB_NEAR_NO_LIMIT */
         uint32_t value_max;
         bool check;
 } Options;

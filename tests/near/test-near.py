@@ -91,6 +91,28 @@ class NearTest(NearFixture):
         wait_for(lambda: self.metrics() == ['tslab_near_covered{pool="default",map="near"} 0'])
         self.redis.start()
 
+    def test_half_of_the_pool(self):
+        """Copies leave half of the pool to others, whoever made the near cache; --limit=0 takes that back."""
+        tslab.NearCache(self.engine, self.cache.pool, prefix='q:', name='program').get('x')
+
+        def limits():
+            return {m['map']: m['limit_bytes'] for m in self.daemon.ctl(TSLABCTL, 'maps')}
+
+        half = self.cache.pool.capacity // 2
+        self.assertEqual((limits()['near'], limits()['program']), (half, half))
+        pipe = self.redis.client().pipeline()
+        for i in range(3000):
+            pipe.set(f'p:{i}', bytes(4000))
+        pipe.execute()
+        for i in range(3000):
+            self.assertEqual(self.cache.get(i), bytes(4000))
+        stats = tslab.Map(self.cache.pool, 'near', existing=True).stats()
+        self.assertTrue(half * 9 // 10 < stats.bytes <= half, stats)
+        self.near.end()
+        self.near = Near(self.daemon, self.redis, '--limit=0')
+        self.addCleanup(self.near.end)
+        wait_for(lambda: limits()['near'] == 0)
+
     def test_an_absent_key_is_known(self):
         self.assertIsNone(self.cache.get('none'))
         wait_for(lambda: self.is_covered('none'))

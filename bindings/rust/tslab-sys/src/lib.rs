@@ -255,6 +255,7 @@ pub struct tslab_map_statistics {
 
 // <tslab_near.h>
 
+pub const TSLAB_NEAR_NO_LIMIT: u64 = u64::MAX;
 pub const TSLAB_NEAR_PREFIXES_SIZE: usize = 1024;
 pub const TSLAB_NEAR_SERVERS_MAX: usize = 128;
 pub const TSLAB_NEAR_CLAIMED_LAST: u32 = 1;
