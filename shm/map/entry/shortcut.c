@@ -161,7 +161,7 @@ uint64_t shm_shortcut_find(const ShmTrie *trie, uint64_t hash) {
 static uint64_t count_entries(const ShmArena *arena) {
         uint64_t n = 0;
 
-        for (uint32_t i = 0; i < SHM_ROOTS_MAX; i++)
+        for (uint32_t i = 0; shm_root_was_used(arena, i); i++)
                 if (shm_root_of(arena, i) != 0)
                         n += shm_map_entries_of(arena, i);
         return n;
