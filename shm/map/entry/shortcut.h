@@ -10,12 +10,9 @@
 #define SHM_SHORTCUT_MAP_BYTES (UINT64_C(1) << 20)
 #define SHM_SHORTCUT_WORDS 4U /* among which a key has its own */
 
-/*
- * True for one key in 2048: its put looks whether the map is large, its delete for pages to be given back. Such a call
- * reads the counts of all maps, so fewer than a thousandth are to do it.
- */
+/* True for one key in 256: its put looks whether the map is large, its delete for pages to be given back. */
 static inline bool shm_shortcut_is_turn(uint64_t hash) {
-        return hash >> 53 == UINT64_MAX >> 53;
+        return hash >> 56 == UINT8_MAX;
 }
 
 /* If the map is large, leaves that are made from now on may have shortcuts: they get SHM_LEAF_SHORTCUT. */
@@ -43,5 +40,5 @@ void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint6
 
 /* Gives pages back if the entries of all maps do not need half of them. It reads the counts of all maps. */
 void shm_shortcut_trim(ShmActor *control);
-/* An entry was deleted: one call in 2048 looks whether there are pages to be given back. */
+/* An entry was deleted: one call in 256 looks whether there are pages to be given back. */
 void shm_shortcut_removed(ShmActor *actor, const ShmTrie *trie, uint64_t hash);
