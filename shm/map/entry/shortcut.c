@@ -197,15 +197,15 @@ static void fill_page(const ShmArena *arena, uint32_t page) {
 static void note_made(ShmArena *arena, uint32_t n) {
         uint32_t made = shm_hint_load(&arena->header->n_shortcut_pages_made);
 
-        /* ORDER: acqrel, pairs with shm_shortcut_trim(); before the pages are made. */
+        /* ORDER: acqrel, pairs with trim_pages(); before the pages are made. */
         while (made < n && !shm_cas_acqrel(&arena->header->n_shortcut_pages_made, &made, n))
                 ;
 }
 
 /* Threads that do it at once disturb each other in nothing that counts. */
-static void add_pages(ShmActor *actor) {
+static void add_pages(ShmActor *actor, uint32_t needed) {
         ShmArena *arena = actor->arena;
-        uint32_t n = pages_in_use(arena), needed = pages_needed(arena), more = GROW_PAGES;
+        uint32_t n = pages_in_use(arena), more = GROW_PAGES;
 
         if (n >= needed)
                 return;
@@ -215,7 +215,7 @@ static void add_pages(ShmActor *actor) {
                 return;
         for (uint32_t i = 0; i < more; i++)
                 fill_page(arena, n + i);
-        /* ORDER: acqrel, pairs with shm_shortcut_trim(); the pages have memory before. */
+        /* ORDER: acqrel, pairs with trim_pages(); the pages have memory before. */
         (void) shm_cas_acqrel(&arena->header->n_shortcut_pages, &n, n + more);
         note_made(arena, pages_in_use(arena));
 }
@@ -282,15 +282,12 @@ void shm_shortcut_found(const ShmTrie *trie, uint64_t hash, uint64_t leaf) {
  * Pages behind those in use go, also those that a thread left there that died, or was late. Another thread may take
  * some of them into use meanwhile: they are made again, or, without memory, are in use no longer.
  */
-void shm_shortcut_trim(ShmActor *control) {
-        ShmArena *arena = control->arena;
+static void trim_pages(ShmActor *actor, uint32_t needed) {
+        ShmArena *arena = actor->arena;
         uint32_t made = shm_hint_load(&arena->header->n_shortcut_pages_made), max = pages_max(arena);
-        uint32_t n = pages_in_use(arena), needed, now;
+        uint32_t n = pages_in_use(arena), now;
 
         made = made < max ? made : max;
-        if (made == 0)
-                return;
-        needed = pages_needed(arena);
         if (made <= SPARE * (needed + GROW_PAGES))
                 return;
         needed = n < needed ? n : needed;
@@ -301,7 +298,7 @@ void shm_shortcut_trim(ShmActor *control) {
         /* ORDER: acqrel, pairs with note_made(); after the pages went. */
         (void) shm_cas_acqrel(&arena->header->n_shortcut_pages_made, &made, needed);
         now = pages_in_use(arena);
-        if (now > needed && !shm_pages_make(control, page_at(arena, needed), now - needed))
+        if (now > needed && !shm_pages_make(actor, page_at(arena, needed), now - needed))
                 /* ORDER: acqrel; before another thread takes them into use. */
                 (void) shm_cas_acqrel(&arena->header->n_shortcut_pages, &now, needed);
         note_made(arena, pages_in_use(arena));
@@ -309,8 +306,15 @@ void shm_shortcut_trim(ShmActor *control) {
 
 /* Entries that are evicted ask for nothing: so puts also give pages back. */
 static void adapt_pages(ShmActor *actor) {
-        add_pages(actor);
-        shm_shortcut_trim(actor);
+        uint32_t needed = pages_needed(actor->arena);
+
+        add_pages(actor, needed);
+        trim_pages(actor, needed);
+}
+
+void shm_shortcut_trim(ShmActor *control) {
+        if (shm_hint_load(&control->arena->header->n_shortcut_pages_made) != 0)
+                trim_pages(control, pages_needed(control->arena));
 }
 
 void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t leaf, uint64_t *line) {
