@@ -196,6 +196,14 @@ int shm_map_copy(const ShmTrie *trie, const ShmMapView *view, uint32_t offset, v
         return 0;
 }
 
+/* As shm_map_find(), but an entry that is over is absent, and the result is 0 or an error. */
+static inline int find_present(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *view) {
+        ShmTrieCursor c;
+        int r = shm_map_find(trie, key, &c, view);
+
+        return r < 0 ? r : r || view->is_over ? -ENOENT : 0;
+}
+
 /*
  * Whether a shortcut leads to the key's entry, which is there and not over. The bytes that are read after it count if
  * shm_map_view_live(), and the trie is there still. The trie is to be asked in all other cases.
@@ -226,34 +234,23 @@ static bool is_there(const ShmTrie *trie) {
 /* As shm_map_look() of a map with shortcuts; the result is 0 or an error. */
 __attribute__((noinline)) static int look_in_large(const ShmTrie *trie, const ShmMapKey *key,
                                                    ShmMapView *view) {
-        ShmTrieCursor c;
         int r;
 
         if (look_at_shortcut(trie, key, view) && is_there(trie))
                 return 0;
-        r = shm_map_find(trie, key, &c, view);
-        if (r || view->is_over)
-                return r < 0 ? r : -ENOENT;
-        if (view->head.flags & SHM_LEAF_SHORTCUT)
+        r = find_present(trie, key, view);
+        if (r == 0 && view->head.flags & SHM_LEAF_SHORTCUT)
                 shm_shortcut_found(trie, key->hash, view->handle);
-        return 0;
+        return r;
 }
 
 int shm_map_look(const ShmTrie *trie, const ShmMapKey *key, ShmMapView *ret_view) {
-        ShmTrieCursor c;
-        int r;
+        int r = __builtin_expect(trie_has_shortcuts(trie), 0) ? look_in_large(trie, key, ret_view)
+                                                              : find_present(trie, key, ret_view);
 
-        if (__builtin_expect(trie_has_shortcuts(trie), 0)) {
-                r = look_in_large(trie, key, ret_view);
-                if (r)
-                        return r;
-        } else {
-                r = shm_map_find(trie, key, &c, ret_view);
-                if (r || ret_view->is_over)
-                        return r < 0 ? r : -ENOENT;
-        }
-        shm_evict_visit_entry(trie, ret_view);
-        return 0;
+        if (r == 0)
+                shm_evict_visit_entry(trie, ret_view);
+        return r;
 }
 
 ssize_t shm_map_read(const ShmTrie *trie, uint64_t leaf, uint32_t offset, void *buffer, size_t size) {
@@ -306,18 +303,15 @@ __attribute__((noinline)) static ssize_t get_in_large(const ShmTrie *trie, const
 ssize_t shm_map_get(const ShmTrie *trie, const ShmMapKey *key, void *buffer, size_t size,
                     ShmMapView *ret_view) {
         ShmMapView unwanted, *view = ret_view ?: &unwanted;
-        ShmTrieCursor c;
         ssize_t n;
         int r;
 
         if (__builtin_expect(trie_has_shortcuts(trie), 0))
                 return get_in_large(trie, key, buffer, size, view);
         for (;;) {
-                r = shm_map_find(trie, key, &c, view);
+                r = find_present(trie, key, view);
                 if (r)
-                        return r < 0 ? r : -ENOENT;
-                if (view->is_over)
-                        return -ENOENT;
+                        return r;
                 if (copy_value(trie, view, buffer, size, &n))
                         return n;
         }
@@ -337,10 +331,10 @@ static int delete_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *ke
         if (expected && c.value != expected)
                 return view.is_over ? -ENOENT : -EAGAIN;
         r = shm_trie_exchange(actor, trie, &c, shm_map_vacancy(trie, &c, key->bytes, key->size));
-        if (r == 0)
+        if (r == 0) {
                 shm_shortcut_removed(actor, trie, key->hash);
-        if (r == 0)
                 shm_tally_gone(actor, trie, view.is_over ? SHM_MAP_EXPIRATIONS : SHM_MAP_DELETES, &view);
+        }
         return r == 0 && view.is_over && !(shm_map_view_is_claim(&view) && expected) ? -ENOENT : r;
 }
 
