@@ -125,20 +125,20 @@ static uint64_t count_slabs_in_use(const AllocatorState *state, uint32_t class) 
 /*
  * Slabs are also emptied by other processes, by threads that end and by closes: they are those that came, and are
  * neither in use nor counted. Slabs that are emptied and counted during the walk are not to count twice, so the sum is
- * looked for, and no difference is kept. `new` was read before the walk. The most that was ever told is kept, since a
+ * looked for, and no difference is kept. `n_new` was read before the walk. The most that was ever told is kept, since a
  * counter only rises.
  */
-static uint64_t find_recycled(AllocatorState *state, uint32_t class, uint64_t new, PerfCounters *out) {
-        uint64_t *most = &state->recycled_most[class], seen = read_count(most), in_use = new, n;
+static uint64_t find_recycled(AllocatorState *state, uint32_t class, uint64_t n_new, PerfCounters *out) {
+        uint64_t *most = &state->recycled_most[class], seen = read_count(most), in_use = n_new, n;
 
-        if (new > out->empty_slab_recycled + out->empty_slab_overflowed &&new >
-            seen + out->empty_slab_overflowed)
+        if (n_new > out->empty_slab_recycled + out->empty_slab_overflowed &&
+            n_new > seen + out->empty_slab_overflowed)
                 in_use = count_slabs_in_use(state, class);
         *out = (PerfCounters){ 0 };
         add_classes(state, class, out);
         n = out->empty_slab_recycled;
-        if (new > in_use + out->empty_slab_overflowed + n)
-                n = new - in_use - out->empty_slab_overflowed;
+        if (n_new > in_use + out->empty_slab_overflowed + n)
+                n = n_new - in_use - out->empty_slab_overflowed;
         while (n > seen)
                 if (shm_cas_acqrel(most, &seen, n)) /* ORDER: acqrel; a count. */
                         seen = n;
