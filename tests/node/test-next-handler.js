@@ -5,7 +5,7 @@ const assert = require('node:assert');
 const { execFileSync } = require('node:child_process');
 const path = require('node:path');
 const { after, test } = require('node:test');
-const { Daemon, IS_FULL, PACKAGE, child, ended, sleep, tslab, waitFor } = require('./util.js');
+const { Daemon, IS_FULL, PACKAGE, child, ended, fillPool, sleep, tslab, waitFor } = require('./util.js');
 
 const Handler = require(path.join(PACKAGE, 'stores/next.js'));
 const { FRESH, OVER, Tags } = require(path.join(PACKAGE, 'stores/next-tags.js'));
@@ -273,14 +273,7 @@ test('a pool that has no room for a record', async () => {
   const tags = new Tags(pool);
   await tags.update(['had a record']);
   const begun = tags.now();
-  const full = pool.map('full');
-  for (const size of [4000, 400, 1]) {
-    try {
-      for (let i = 0; ; i++) full.put(`${size} ${i}`, Buffer.alloc(size));
-    } catch (error) {
-      assert.strictEqual(error.code, 'ENOMEM');
-    }
-  }
+  fillPool(pool);
   const names = Array.from({ length: 5000 }, (_, i) => `no room ${i}`);
   await tags.update(names);
   for (const name of names) assert.strictEqual(tags.look(begun, [name]), OVER);

@@ -2,6 +2,7 @@
 // A real tslabd in a runtime directory of its own, and the package as meson has built it.
 // Usage of a test: node test-NAME.js TSLABD PACKAGE; both come to children by their environment.
 
+const assert = require('node:assert');
 const { spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
@@ -101,4 +102,19 @@ function installPackages(names) {
   return process.exit(SKIP);
 }
 
-module.exports = { Daemon, IS_FULL, PACKAGE, SECONDS, TSLABD, child, ended, installPackages, sleep, tryPackages, waitFor, tslab: require(PACKAGE) };
+/** Puts values of several sizes into the pool, until it has room for none. */
+function fillPool(pool) {
+  const map = pool.map('full');
+  for (const size of [4000, 400, 1]) {
+    try {
+      for (let i = 0; ; i++) map.put(`${size} ${i}`, Buffer.alloc(size));
+    } catch (error) {
+      assert.strictEqual(error.code, 'ENOMEM');
+    }
+  }
+}
+
+module.exports = {
+  Daemon, IS_FULL, PACKAGE, SECONDS, TSLABD, child, ended, fillPool, installPackages,
+  sleep, tryPackages, waitFor, tslab: require(PACKAGE),
+};
