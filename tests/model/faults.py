@@ -1419,6 +1419,9 @@ FAULTS = [
      '__builtin_expect(leaf->shortcut, 0) && shm_shortcut_names(', '0 && shm_shortcut_names('),
     ('shortcut: each put looks for memory for the table', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      'if (__builtin_expect(shm_shortcut_is_turn(hash), 0))', 'if (!line || shm_shortcut_is_turn(hash))'),
+    ('shortcut: puts that evict give no pages back', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
+     '''        add_pages(actor, needed);
+        trim_pages(actor, needed);''', '        add_pages(actor, needed);'),
     ('shortcut: a root is written to without a guard', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      '''        if (!shm_actor_guard(actor, trie->root))
                 return;

@@ -8,6 +8,7 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/map-remove.h"
 #include "tests/unit/shm/map-fixture.h"
+#include "tests/util/map-options.h"
 
 #define N 40000U
 #define TAGS 512U /* uses of a slot after which a shortcut has the same bits of the tag */
@@ -317,6 +318,25 @@ static void test_shortcut_pages_go(void **state) {
                 assert_int_equal(get(f, &f->trie, k), k);
 }
 
+/* Few large entries come for many small ones, which are evicted: puts give pages back. */
+static void test_shortcut_pages_go_with_evictions(void **state) {
+        static const uint8_t large[4000];
+        const ShmMapPut p = { .value = large, .value_size = sizeof(large), .epoch = SHM_EPOCH_CURRENT };
+        MapFixture *f = *state;
+        uint32_t n;
+
+        fill(f);
+        n = n_pages(f);
+        TRIE_SET_OPTION(&f->trie, limit_bytes, shm_map_bytes(&f->trie));
+        TRIE_SET_OPTION(&f->trie, evict, SHM_MAP_EVICT_SIEVE);
+        for (uint32_t k = N; k < 2 * N; k++) {
+                ShmMapKey key = make_key(f, &k);
+
+                assert_int_equal(shm_map_put(&f->actor, &f->trie, &key, &p, NULL), 0);
+        }
+        assert_in_range(n_pages(f), 0, n / 2);
+}
+
 #define test_of(_test) cmocka_unit_test_setup_teardown(_test, map_setup, map_teardown)
 
 int main(void) {
@@ -326,7 +346,7 @@ int main(void) {
                 test_of(test_shortcut_of_ended_entry),   test_of(test_shortcut_of_freed_entry),
                 test_of(test_shortcut_of_two_maps),      test_of(test_shortcut_pages_go),
                 test_of(test_shortcut_of_removed_root),  test_of(test_shortcut_of_old_tag),
-                test_of(test_shortcut_without_memory),
+                test_of(test_shortcut_without_memory),   test_of(test_shortcut_pages_go_with_evictions),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
