@@ -144,7 +144,8 @@ def cases():
     yield Case('batch-2', 'batch', ['--members', 2], ALL, ['pair_ns', 'alloc_ns', 'free_ns'])
     yield Case('batch-calls', 'batch_calls', [], TSLAB,
                [f'{kind}_{n}_{unit}' for n in BATCH_CALLS
-                for kind, unit in [('single', 'ns'), ('batch', 'ns'), ('batch', 'over_single')]])
+                for kind, unit in [('single', 'ns'), ('batch', 'ns'), ('batch', 'over_single')]] +
+               ['scattered_single_ns', 'scattered_batch_ns', 'scattered_over_single'])
     yield Case('churn', 'churn', [], ALL,
                latencies('alloc', 'free') + ['alloc_refill_p50_ns', 'alloc_refill_p99_ns', 'page_faults'] + CACHE)
     yield Case('churn_fixed', 'churn_fixed', [], ALL, latencies('alloc', 'free') + ['page_faults'] + CACHE)

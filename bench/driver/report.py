@@ -1,5 +1,6 @@
 """One report in Markdown, with pictures and raw figures beside it."""
 
+import itertools
 import json
 import subprocess
 
@@ -9,6 +10,7 @@ import growth
 import model
 import plan
 import plots
+import reasons
 import runner as programs
 import short
 import summary as tables
@@ -107,6 +109,9 @@ class Report:
             [[t['target'], '**missed**' if t['met'] is False else tables.verdict(t),
               f'{tables.number(t["value"])} {t["unit"]}',
               f'{t["relation"]} {tables.number(t["bound"])} {t["unit"]}'] for t in reached])
+        for why, names in itertools.groupby((t['target'] for t in reached if t['met'] is False), reasons.reason_for):
+            self.lines.append(f'- **{"; ".join(names)}.** {why or "No reason is known."}')
+        self.say()
 
     def throughput(self):
         columns = [('pair', 'pair-128', 'pair_ns'), ('batch of 1024', 'batch-128', 'pair_ns'),

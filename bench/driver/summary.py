@@ -182,6 +182,8 @@ def speed_targets(s):
     for n in plan.BATCH_CALLS:
         yield at_most(f'one call for {n} objects over {n} calls',
                       median('batch-calls', 'tslab-adaptive', f'batch_{n}_over_single'), 0.6, 'x')
+    yield at_most('scattered handles: frees in one call over single frees',
+                  median('batch-calls', 'tslab-adaptive', 'scattered_over_single'), 1, 'x')
     both = s.ratio('batch-2', 'tslab-adaptive', 'glibc', 'pair_ns')
     yield at_most('two processes, batch 1024, a pair', median('batch-2', 'tslab-adaptive', 'pair_ns'), 20, 'ns')
     yield at_most('two processes, batch 1024, over glibc', both.median if both else None, 0.5, 'x')
@@ -220,6 +222,10 @@ def peer_targets(s):
     for call in 'stats', 'close':
         small, large = (median('grow-arena', str(n << 20), f'{call}_p50_ns') for n in (64, 16384))
         yield at_most(f'{call} with 16 GiB of arena over 64 MiB, as much used', ratio(large, small), 2, 'x')
+    filled = sorted((int(size), figure.median) for (case, size, metric), figure in s.figures.items()
+                    if (case, metric) == ('grow-fill', 'stats_p50_ns'))
+    yield at_most('stats of a pool of 16 GiB, as full as fits, over an empty one',
+                  ratio(filled[-1][1], filled[0][1]) if len(filled) > 1 else None, 4, 'x')
     yield at_most('requests, never closing: over 1 ms though not preempted',
                   median('requests-never', 'tslab-adaptive', 'own_spikes_over_1ms'), 0)
     yield at_most('requests, never closing: over 1 ms (control: bound)',
@@ -279,6 +285,9 @@ def store_targets(s):
     for call in plan.PYTHON_OF_ALL:
         ratio = over('map-python', 'redis', f'{call}_ns')
         yield at_least(f'Python, redis-py over tslab, {call.replace("_", " ")}', 1 / ratio if ratio else None, 20, 'x')
+    for call, metric, other, name in [('put that replaces', 'replace', 'shdict', "nginx's shdict"),
+                                      ('delete', 'delete', 'apcu', 'APCu')]:
+        yield at_most(f'{call} over {name}', over('map-cycle', other, f'{metric}_ns'), 1, 'x')
     for size, name in zip(plan.ROOM_SIZES, ('7 KiB', '10 KiB', '64 KiB', '256 KiB', '1 MiB')):
         yield at_most(f'most free memory with which a put of {name} fails, over its size',
                       median('map-room', f'short_{size}'), 1.1, 'x')

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import unittest
 DRIVER = pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'driver'
 sys.path.insert(0, str(DRIVER))
 import plan  # noqa: E402
+import reasons  # noqa: E402
 import report  # noqa: E402
 import runner  # noqa: E402
 import summary  # noqa: E402
@@ -89,6 +91,14 @@ class Bench(unittest.TestCase):
         self.assertEqual([t['target'] for t in nothing], [t['target'] for t in some])
         self.assertTrue(all(t['met'] is None for t in nothing))
         self.assertTrue(any(t['met'] for t in some))
+
+    def test_reasons(self):
+        """Each is for a target that there is."""
+        nothing = summary.Summary([])
+        names = [t['target'] for t in (*summary.targets(nothing), *summary.peer_targets(nothing))]
+        for pattern in reasons.REASONS:
+            self.assertTrue(any(re.match(pattern, name) for name in names), pattern)
+        self.assertIsNone(reasons.reason_for('Speed'))
 
     def keep(self, quick, results):
         (self.folder / 'results.json').write_text(json.dumps({
