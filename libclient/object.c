@@ -81,9 +81,13 @@ shm_inline int alloc_entered(struct tslab *pool, size_t size, uint32_t epoch, bo
         return r;
 }
 
-/* Calls in which the fast path was not tried. */
+/* Calls in which the fast path was not tried, since there is no address to write to, or no thread yet. */
 __attribute__((noinline)) static int alloc_slow(struct tslab *pool, size_t size, uint32_t epoch,
                                                 tslab_handle *ret_handle, void **ret_object) {
+        void *object;
+
+        if (!ret_object && pool_thread(pool))
+                return tslab_alloc(pool, size, epoch, ret_handle, &object);
         return alloc_entered(pool, size, epoch, false, ret_handle, ret_object);
 }
 

@@ -22,8 +22,10 @@ static void must(ssize_t r) {
 }
 
 static void run_pair(unsigned i) {
+        void *object;
+
         (void) i;
-        must(tslab_alloc(pool, 128, EPOCH, &handles[0], NULL));
+        must(tslab_alloc(pool, 128, EPOCH, &handles[0], &object));
         must(tslab_free(pool, handles[0]));
 }
 
