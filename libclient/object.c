@@ -148,7 +148,7 @@ static void forget_shared(struct tslab *pool, const ThreadState *thread, tslab_h
 
         /* ORDER: rlx; 0: nothing was ever shared. */
         if (id == 0 || shm_load_rlx(&shm_arena_record(&pool->arena, id)->n_notes) == 0 ||
-            spare_lock(pool, thread, &spare) < 0)
+            spare_lock(pool, thread, &spare) != 0)
                 return;
         forget_pending(spare, handle);
         spare_unlock(pool, thread);

@@ -224,7 +224,7 @@ def store_cases():
             yield Case(f'map-misses-{trace}-{mib}', 'map-misses', ['misses', trace, mib],
                        EVICTING if mib in MISSES_MIB else ['tslab-map'],
                        ['miss_percent', 'miss_beside_percent', 'exact_percent', 'taken_mib'], runs=1, whole=True, store=True, mib=mib)
-    evict = [f'put_{p}_ns' for p in ('p50', 'p99', 'p99.9', 'max')] + ['get_ns', 'get_without_ns']
+    evict = [f'put_{p}_ns' for p in ('p50', 'p99', 'p99.9', 'max')] + ['control_p99.9_ns', 'get_ns', 'get_without_ns']
     yield Case('map-evict-limit', 'map-evict', ['evict-limit'], EVICTING, evict, runs=3, store=True, mib=EVICT_MIB)
     yield Case('map-evict-full', 'map-evict', ['evict-full'], ['tslab-map'], evict, runs=3, store=True)
     beside = [f'{where}_{limit}_{p}_ns' for limit in BESIDE_LIMITS for where in ('alone', 'beside') for p in BESIDE_TIMES]

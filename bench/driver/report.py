@@ -259,6 +259,7 @@ class Report:
         self.tell(texts.EVICT)
         for case, label in ('map-evict-limit', 'at a limit'), ('map-evict-full', 'in a full pool'):
             self.grid([*((f'put {p}', case, f'put_{p}_ns', 1) for p in ('p50', 'p99', 'p99.9', 'max')),
+                       ('computing, p99.9', case, 'control_p99.9_ns', 1),
                        ('get', case, 'get_ns', 1), ('get without', case, 'get_without_ns', 1)], plan.EVICTING, title=label)
         self.tell(texts.BESIDE)
         for limit in plan.BESIDE_LIMITS:

@@ -101,7 +101,8 @@ allkeys-lru. Four processes: they take the requests by turns, and all put what t
 '''
 
 EVICT = '''
-Puts of 128 bytes that evict, one by one; gets that hit, also in a map of as many entries that does not evict.
+Puts of 128 bytes that evict, one by one, and a loop that only computes, for a microsecond each time; gets that hit, also in
+a map of as many entries that does not evict.
 '''
 
 BESIDE = '''

@@ -2,6 +2,8 @@
  * Puts of 128 bytes into a store that is full, so that each evicts: their latencies, one by one. And, with tslab, gets
  * that hit, of 10,000 keys in a map that evicts and in one of as many entries that does not. (Other stores may evict
  * keys that were put just now.)
+ *
+ * Control: a loop that computes for as long as a put takes, and allocates nothing. What is slow there is the machine.
  */
 #include <string.h>
 
@@ -12,6 +14,8 @@
 #define EVICT_FULL 100000 /* more than fit */
 #define EVICT_KEYS 300000
 #define EVICT_POOLS 3
+#define CONTROL_NS 1000.0
+#define CONTROL_STEPS 1000000 /* to find out how many take so long */
 
 static bool (*the_find)(StoreItem *item);
 
@@ -67,6 +71,28 @@ static void puts_measure(Web *web) {
         bench_latencies(&web->bench, "put", h);
 }
 
+static uint64_t compute_steps(uint64_t x, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                x = x * UINT64_C(6364136223846793005) + 1;
+                __asm__ volatile("" : "+r"(x));
+        }
+        return x;
+}
+
+static void control_measure(Web *web) {
+        Histogram *h = histogram_new();
+        uint64_t begin = clock_now(), x = compute_steps(begin, CONTROL_STEPS);
+        uint32_t n = (uint32_t) (CONTROL_NS * CONTROL_STEPS /
+                                 clock_net_ns(&web->bench.clock, (double) (clock_now() - begin)));
+
+        for (uint64_t i = 0; i < web->n; i++) {
+                begin = clock_now();
+                x = compute_steps(x, n);
+                histogram_add(h, clock_now() - begin);
+        }
+        bench_latencies(&web->bench, "control", h);
+}
+
 static void evictions_measure(Web *web, uint64_t pool_bytes, uint64_t limit_bytes) {
         StoreOptions options = { web->options.socket, pool_bytes, limit_bytes, .evicts = true };
 
@@ -76,6 +102,7 @@ static void evictions_measure(Web *web, uint64_t pool_bytes, uint64_t limit_byte
         web_make_keys(web, "evicted", EVICT_KEYS);
         store_reopen(web, &options, EVICT_FULL);
         puts_measure(web);
+        control_measure(web);
         if (web->store->entries)
                 gets_compare(web, &options);
 }
