@@ -1408,15 +1408,17 @@ FAULTS = [
     ('shortcut: the mark on an end that was read after the look at the tag', 'map-shortcut/put-free',
      'shm/map/trie/trie-change.c', '|| !trie_live(trie->arena, leaf))', ')'),
     ('shortcut: a get does not look for the mark', 'map-shortcut/get-put', 'shm/map/entry/map.c',
-     'view->is_leaving || view->head.map', 'view->head.map'),
+     'view->marks != 0 || view->head.map', 'view->head.map'),
     ('shortcut: a get does not look at the root', 'map-shortcut/get-remove', 'shm/map/entry/map.c',
      'return trie_live(trie->arena, trie->root) && !trie_is_removed(trie);', 'return true;'),
     ('shortcut: a touch drops the mark', 'unit-map-shortcut', 'shm/map/state/lifetime.c',
-     '(expires | leaving) ^ seal', 'expires ^ seal'),
+     '(expires | view->marks) ^ seal', 'expires ^ seal'),
     ('shortcut: any live object is believed', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      'return tag & 1 && (tag & TAG_MASK) == (word >> TAG_SHIFT & TAG_MASK)', 'return tag & 1'),
-    ('shortcut: an old word names a leaf that is not linked', 'unit-map-shortcut', 'shm/map/entry/put.c',
-     '__builtin_expect(leaf->shortcut, 0) && shm_shortcut_names(', '0 && shm_shortcut_names('),
+    ('shortcut: a leaf is believed before it is linked', 'map-shortcut/get-insert-late', 'shm/map/entry/put.c',
+     'end | (leaf->shortcut ? SHM_LEAF_ARRIVING : 0)', 'end'),
+    ('shortcut: no leaf is ever believed', 'unit-map-shortcut', 'shm/map/entry/put.c',
+     '(void) shm_cas_acqrel(leaf->end, &expected, end);', '(void) expected;'),
     ('shortcut: each put looks for memory for the table', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
      'if (__builtin_expect(shm_shortcut_is_turn(hash), 0))', 'if (!line || shm_shortcut_is_turn(hash))'),
     ('shortcut: puts that evict give no pages back', 'unit-map-shortcut', 'shm/map/entry/shortcut.c',
@@ -1681,9 +1683,9 @@ FAULTS = [
                 return shm_store_rlx(&actor->record->guard, handle), true;
         shm_actor_unguard(actor);'''),
     ('put: the bytes of a leaf are written when its note is over', 'map-revoke/put-late', 'shm/map/entry/put.c',
-     '        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));\n',
+     '        leaf_fill(object, head, end | (leaf->shortcut ? SHM_LEAF_ARRIVING : 0), key, put, shm_leaf_seal(handle));\n',
      '''        (void) shm_actor_unnote(actor, handle);
-        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
+        leaf_fill(object, head, end | (leaf->shortcut ? SHM_LEAF_ARRIVING : 0), key, put, shm_leaf_seal(handle));
         (void) shm_actor_note(actor, handle, trie->root, key->hash);
 '''),
     ('chain: chunks leave the cache before they have their bytes', 'map-chain/put-revoke-cached', 'shm/cache/batch.c',

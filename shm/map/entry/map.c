@@ -217,7 +217,7 @@ static bool look_at_shortcut(const ShmTrie *trie, const ShmMapKey *key, ShmMapVi
         if (!shm_map_view_guessed(trie->arena, leaf, key->hash, shm_hint_load(&trie->leaf_room), view) &&
             shm_map_view(trie->arena, leaf, view) != 0)
                 return false;
-        if (!(view->head.flags & SHM_LEAF_SHORTCUT) || view->is_leaving || view->head.map != trie->map ||
+        if (!(view->head.flags & SHM_LEAF_SHORTCUT) || view->marks != 0 || view->head.map != trie->map ||
             (view->expires >> SHM_LEAF_END_BITS != 0 && view->expires != SHM_MAP_FOREVER) ||
             !shm_map_is_key(view, key) || !shm_map_view_live(trie->arena, view))
                 return false;
@@ -226,7 +226,7 @@ static bool look_at_shortcut(const ShmTrie *trie, const ShmMapKey *key, ShmMapVi
         return !view->is_over;
 }
 
-/* Whether the map was there when a leaf without SHM_LEAF_LEAVING was found. */
+/* Whether the map was there when a leaf without SHM_LEAF_MARKS was found. */
 static bool is_there(const ShmTrie *trie) {
         return trie_live(trie->arena, trie->root) && !trie_is_removed(trie);
 }
@@ -239,7 +239,7 @@ __attribute__((noinline)) static int look_in_large(const ShmTrie *trie, const Sh
         if (look_at_shortcut(trie, key, view) && is_there(trie))
                 return 0;
         r = find_present(trie, key, view);
-        if (r == 0 && view->head.flags & SHM_LEAF_SHORTCUT)
+        if (r == 0 && view->head.flags & SHM_LEAF_SHORTCUT && view->marks == 0)
                 shm_shortcut_found(trie, key->hash, view->handle);
         return r;
 }

@@ -42,7 +42,8 @@ typedef struct NewLeaf {
         ShmMapLeaf head; /* not sealed; `epoch` and `expires` are valid once there is a leaf */
         size_t size; /* the smallest slot that it needs */
         uint32_t shortcut; /* SHM_LEAF_SHORTCUT, or 0 */
-        uint64_t *line; /* with it: where the shortcut is to be */
+        uint64_t *line; /* with it: where the shortcut is to be, */
+        uint64_t *end; /* and the leaf's end */
         bool is_short; /* a chain of the fewest chunks that can hold the value */
         bool lacks_part; /* it had a slot, but there was none for a part of its value, or for a node */
         ShmCacheMode mode; /* the actor's, between puts */
@@ -234,12 +235,12 @@ static int leaf_make(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key,
         r = shm_object_alloc(actor, leaf->size, head->epoch, &pending, &handle, &object);
         if (r)
                 return r;
-        if (__builtin_expect(leaf->shortcut, 0) && shm_shortcut_names(trie, key->hash, handle, leaf->line))
-                head->flags &= (uint16_t) ~SHM_LEAF_SHORTCUT;
+        leaf->end = &((ShmMapLeaf *) object)->expires;
         end = leaf_end(trie, &leaf->evict.options, put);
         if (put->n_tags)
                 shm_map_hold_tags(actor, trie, put->tags, put->n_tags, end);
-        leaf_fill(object, head, end, key, put, shm_leaf_seal(handle));
+        leaf_fill(object, head, end | (leaf->shortcut ? SHM_LEAF_ARRIVING : 0), key, put,
+                  shm_leaf_seal(handle));
         head->expires = end;
         if (head->flags & SHM_LEAF_CHAINED)
                 r = shm_chain_fill(actor, handle, head, leaf_room(trie, leaf), leaf_word(object, head),
@@ -394,6 +395,20 @@ static bool leaf_is_first(const ShmTrie *trie, const ShmMapPut *put, const NewLe
                !shm_evict_is_wanted(trie, &leaf->evict.options);
 }
 
+/*
+ * The leaf is linked: a get may believe its shortcut. If another thread has moved its end meanwhile, no get ever does.
+ * The next owner of the slot is safe, as in shm_map_set_end().
+ */
+static void leaf_arrive(ShmActor *actor, const NewLeaf *leaf) {
+        uint64_t end = leaf->head.expires ^ shm_leaf_seal(leaf->handle), expected = end ^ SHM_LEAF_ARRIVING;
+
+        if (!shm_actor_guard(actor, leaf->handle))
+                return;
+        /* ORDER: acqrel, pairs with shm_map_view(); after the leaf was linked. */
+        (void) shm_cas_acqrel(leaf->end, &expected, end);
+        shm_actor_unguard(actor);
+}
+
 /* One attempt. SHM_TRIE_E_CHANGED: try again. The leaf is made in the first attempt that needs it, and then kept. */
 static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, const ShmMapPut *put,
                     NewLeaf *leaf) {
@@ -425,9 +440,10 @@ static int put_once(ShmActor *actor, const ShmTrie *trie, const ShmMapKey *key, 
         if (r)
                 return r;
         shm_evict_mark_slab(trie, leaf->handle);
-        if (__builtin_expect(leaf->shortcut, 0))
+        if (__builtin_expect(leaf->shortcut, 0)) {
+                leaf_arrive(actor, leaf);
                 shm_shortcut_put(actor, trie, key->hash, leaf->handle, leaf->line);
-        else if (__builtin_expect(shm_shortcut_is_turn(key->hash), 0))
+        } else if (__builtin_expect(shm_shortcut_is_turn(key->hash), 0))
                 shm_shortcut_begin(actor, trie);
         tally_put(actor, trie, leaf, found == 0 ? &view : NULL, was);
         return 0;

@@ -14,16 +14,15 @@
  * Invariants
  *   1. A shortcut is a hint. A get believes the leaf alone: it is live, of this map, and has this very key.
  *   2. A leaf that is live may be unlinked already, and another may be in its place. So a thread marks a leaf
- *      (SHM_LEAF_LEAVING) before it unlinks it, and a get that finds the mark asks the trie. A leaf gets a shortcut
- *      once it was linked. So a leaf that is found without the mark was linked at that moment.
+ *      (SHM_LEAF_LEAVING) before it unlinks it. Or it may not be linked yet: after 512 uses of a slot an old word, or
+ *      one that a thread stores late, has the tag of its object again, which may be the same key's next leaf. So a leaf
+ *      is made with a mark (SHM_LEAF_ARRIVING), which goes once it is linked. A get that finds a mark asks the trie;
+ *      a leaf that is found without one was linked at that moment.
  *   3. Only leaves with SHM_LEAF_SHORTCUT have shortcuts: the others are unlinked without a mark. The flag never
  *      changes. A root says whether any leaf may have it, from before the first has.
  *   4. Leaves of a map that was removed are not marked. So a get looks at the trie's root after all else.
  *   5. A word is stored after its leaf was linked, and read before the leaf's bytes are. So these bytes are the leaf's.
- *   6. After 512 uses of the slot an old word has the tag of its object again. If that is the key's next leaf, a get
- *      would believe it before it is linked, or though it never is. So such a leaf is made without the flag. (A thread
- *      that is held up for so many uses between the link of its leaf and the store of the word is not guarded against.)
- *   7. A page has memory before it is in use, and is below n_shortcut_pages_made before it has any. A thread that is
+ *   6. A page has memory before it is in use, and is below n_shortcut_pages_made before it has any. A thread that is
  *      late may store into a page that went: such memory goes with the next pages that go.
  *
  * Who may do what: writers, and readers that can write, add shortcuts. Writers and the maintainer add pages, and take
@@ -235,15 +234,6 @@ static uint64_t make_word(const ShmTrie *trie, uint64_t mixed, uint64_t leaf) {
         uint64_t tag = shm_handle_tag(trie->arena->key, leaf) & TAG_MASK;
 
         return mixed << HASH_SHIFT | tag << TAG_SHIFT | shm_handle_slot(leaf).value;
-}
-
-bool shm_shortcut_names(const ShmTrie *trie, uint64_t hash, uint64_t leaf, const uint64_t *line) {
-        uint64_t word = make_word(trie, mix_hash(trie, hash), leaf);
-        bool found = false;
-
-        for (uint32_t i = 0; line && i < SHM_SHORTCUT_WORDS; i++)
-                found |= shm_hint_load(&line[i]) == word;
-        return found;
 }
 
 /* A word without a shortcut, or with one for the same hash; else any, if `is_put`; NULL: none. */

@@ -28,14 +28,12 @@ void shm_shortcut_prefetch(const ShmTrie *trie, uint64_t hash);
  */
 uint64_t *shm_shortcut_prefetch_leaf(const ShmTrie *trie, uint64_t hash);
 
-/*
- * Whether the shortcut of an earlier leaf in its slot could be taken for that of this leaf, which is not filled yet. It
- * is made without SHM_LEAF_SHORTCUT then. `line`: from shm_shortcut_prefetch_leaf().
- */
-bool shm_shortcut_names(const ShmTrie *trie, uint64_t hash, uint64_t leaf, const uint64_t *line);
 /* Remembers a leaf with SHM_LEAF_SHORTCUT that was found by the trie, if there is room. */
 void shm_shortcut_found(const ShmTrie *trie, uint64_t hash, uint64_t leaf);
-/* One that was linked: even if another is forgotten for it, and with more memory for shortcuts if there is none. */
+/*
+ * One that was linked: even if another is forgotten for it, and with more memory for shortcuts if there is none.
+ * `line`: from shm_shortcut_prefetch_leaf().
+ */
 void shm_shortcut_put(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t leaf, uint64_t *line);
 
 /* Gives pages back if the entries of all maps do not need half of them. It reads the counts of all maps. */

@@ -35,6 +35,9 @@
 #define SHM_LEAF_SETTLED (UINT64_C(1) << 63) /* in `expires`: the end is over, and no touch moves it */
 #define SHM_LEAF_END_BITS 42 /* no end is later: 139 years */
 #define SHM_LEAF_LEAVING (UINT64_C(1) << 61) /* in `expires`: it is about to be unlinked */
+#define SHM_LEAF_ARRIVING (UINT64_C(1) << 60) /* in `expires`: it is not linked yet */
+#define SHM_LEAF_MARKS                                                                                       \
+        (SHM_LEAF_LEAVING | SHM_LEAF_ARRIVING) /* only leaves with SHM_LEAF_SHORTCUT have them */
 /*
  * Bytes of the index for each entry, as shm_leaf_cost() counts them: nodes have 32 to 37 in maps of 10^4 to 10^6
  * entries, and shortcuts 16.
@@ -49,7 +52,7 @@
 typedef struct ShmMapLeaf {
         uint64_t hash;
         uint64_t
-                expires; /* sealed: milliseconds of the pool's clock, SHM_LEAF_SETTLED and _LEAVING; 0: never */
+                expires; /* sealed: milliseconds of the pool's clock, SHM_LEAF_SETTLED and _MARKS; 0: never */
         uint32_t value_size;
         uint32_t epoch; /* API number: the leaf's */
         uint16_t key_size;
@@ -110,10 +113,10 @@ typedef struct ShmMapView {
         uint64_t *at; /* with SHM_LEAF_CHAINED: the first word, */
         uint64_t word; /* and its content, sealed */
         uint64_t tags[SHM_LEAF_TAGS_MAX]; /* with SHM_LEAF_TAGS */
-        uint64_t expires; /* as it was then, without SHM_LEAF_SETTLED and _LEAVING */
+        uint64_t expires; /* as it was then, without SHM_LEAF_SETTLED and _MARKS */
+        uint64_t marks; /* SHM_LEAF_MARKS, those that it had */
         uint32_t room; /* size of the slot */
         bool is_settled; /* whether it had SHM_LEAF_SETTLED */
-        bool is_leaving; /* and SHM_LEAF_LEAVING */
         bool is_over; /* see shm_map_find() */
 } ShmMapView;
 
@@ -159,9 +162,9 @@ static inline int shm_map_view(const ShmArena *arena, uint64_t handle, ShmMapVie
         ret->room = (uint32_t) size;
         /* ORDER: acq, pairs with seal_words(); read whole, and before the rest. */
         end = shm_load_acq(&((ShmMapLeaf *) object)->expires) ^ shm_leaf_seal(handle);
-        ret->expires = end & ~(SHM_LEAF_SETTLED | SHM_LEAF_LEAVING);
+        ret->expires = end & ~(SHM_LEAF_SETTLED | SHM_LEAF_MARKS);
+        ret->marks = end & SHM_LEAF_MARKS;
         ret->is_settled = end & SHM_LEAF_SETTLED;
-        ret->is_leaving = end & SHM_LEAF_LEAVING;
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
         if (__builtin_expect(!(ret->head.flags & SHM_LEAF_ODD), 1)) {
                 if (sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size <= size)
@@ -203,8 +206,8 @@ static inline bool shm_map_view_guessed(const ShmArena *arena, uint64_t handle, 
         ret->bytes = object + sizeof(ShmMapLeaf);
         ret->room = room;
         ret->expires = 0;
+        ret->marks = 0;
         ret->is_settled = false;
-        ret->is_leaving = false;
         return true;
 }
 

@@ -95,14 +95,13 @@ bool shm_map_claim_stands(const ShmTrie *trie, const ShmClaim *claim) {
 
 bool shm_map_set_end(ShmActor *actor, const ShmMapView *view, uint64_t expires) {
         uint64_t seal = shm_leaf_seal(view->handle);
-        uint64_t leaving = view->is_leaving ? SHM_LEAF_LEAVING : 0;
-        uint64_t expected = (view->expires | leaving | (view->is_settled ? SHM_LEAF_SETTLED : 0)) ^ seal;
+        uint64_t expected = (view->expires | view->marks | (view->is_settled ? SHM_LEAF_SETTLED : 0)) ^ seal;
         bool done;
 
         if (!shm_actor_guard(actor, view->handle))
                 return false;
         /* ORDER: acqrel, pairs with shm_expiry_step(); before `first`. */
-        done = shm_cas_acqrel(shm_map_view_end(view), &expected, (expires | leaving) ^ seal);
+        done = shm_cas_acqrel(shm_map_view_end(view), &expected, (expires | view->marks) ^ seal);
         shm_actor_unguard(actor);
         return done;
 }

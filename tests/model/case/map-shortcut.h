@@ -118,6 +118,55 @@ static void post_victim(unsigned dead) {
                 model_fail("the mark is in an object of another owner");
 }
 
+/*
+ * An old shortcut of a, or one that comes late, has the tag of the key's next leaf: its slot was used 512 times since.
+ * There is one slot for leaves.
+ */
+#define TAGS 512U
+
+static void one_slot(void) {
+        entry_a();
+        leaf_of_a = view_of(0).handle;
+        (void) world_objects(2, WORLD_SIZE_4, 0);
+        map_delete(MODEL_ACTORS_MAX - 1, 0);
+}
+
+/* The slot was used, and is free. */
+static void use_slot(uint32_t n) {
+        uint32_t *tag = shm_slot_tag(&world_arena, shm_handle_slot(leaf_of_a));
+
+        shm_store_rlx(tag, shm_load_rlx(tag) + 2 * n);
+}
+
+static void pre_none(void) {
+        one_slot();
+        map_ready(1);
+}
+
+static void t0_insert(void) {
+        map_put(0, 0, 'n', SHM_MAP_INSERT, 0);
+}
+
+/* The leaf's object is the only one that others may be about to free. */
+static void t1_delete_insert(void) {
+        map_delete(1, 0);
+        if (world.results[1] != 0)
+                return;
+        use_slot(TAGS - 1);
+        map_put(1, 0, 'm', SHM_MAP_INSERT, 0);
+}
+
+/* Nobody replaces it. */
+static void t2_get_by_both(void) {
+        char value, then;
+
+        if (get(2, &value) != 1 || value != 'm')
+                return;
+        then = get_by_trie(2);
+        if (then != value)
+                model_fail("a get sees %c, which is not in the map", value);
+}
+
 /* When shm_map_remove() has returned, calls that begin find no map. */
 static void t0_remove_get(void) {
         char value;
@@ -138,6 +187,8 @@ static const ModelCase model_cases[] = {
         TWO("get-put", pre, t0_put, t1_get_twice, post),
         TWO("get-delete", pre, t0_delete, t1_get_twice, post),
         TWO("get-remove", pre, t0_remove_get, t1_get, post),
+        { .name = "get-insert-late", .pre = pre_none, .actors = { t0_insert, t1_delete_insert, t2_get_by_both },
+          .post = post, .deaths = 0, .preemptions = 2, .full_preemptions = 3, .weak_full = true },
         TWO("put-free", pre_room, t0_put, t1_delete_take_slot, post_victim),
 };
 /* clang-format on */
