@@ -3,6 +3,8 @@
 
 const assert = require('node:assert');
 const { execFileSync } = require('node:child_process');
+const { mkdirSync, mkdtempSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
 const path = require('node:path');
 const { after, test } = require('node:test');
 const { Daemon, IS_FULL, PACKAGE, child, ended, fillPool, sleep, tslab, waitFor } = require('./util.js');
@@ -50,6 +52,28 @@ test('pages are found by other requests, and not after their tags were revalidat
   assert.ok((await age('/page')) < 60);
   await request().revalidateTag('shoes', { expire: 0 });
   assert.strictEqual(await age('/page'), undefined);
+});
+
+test('a page is of one build, and what was fetched of all', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tslab-next-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const [blue, green, unbuilt] = ['blue', 'green', ''].map((id) => {
+    const dist = path.join(folder, id || 'unbuilt');
+    mkdirSync(path.join(dist, 'server'), { recursive: true });
+    if (id) writeFileSync(path.join(dist, 'BUILD_ID'), id);
+    return () => new Handler({ serverDistDir: path.join(dist, 'server') });
+  });
+  await blue().set('/build', page('built', 'blue'), lasting);
+  assert.strictEqual((await blue().get('/build')).value.html, 'blue');
+  for (const other of [green, unbuilt, request]) assert.strictEqual(await other().get('/build'), null);
+  await green().set('/build', page('built', 'green'), lasting);
+  assert.strictEqual((await blue().get('/build')).value.html, 'blue');
+  await green().set('/build', null);
+  assert.strictEqual(await green().get('/build'), null);
+  await blue().set('hash', { kind: 'FETCH', data: { body: 'b' } }, { tags: ['built'] });
+  assert.strictEqual((await green().get('hash', { kind: 'FETCH' })).value.data.body, 'b');
+  await green().revalidateTag('built');
+  for (const key of ['/build', 'hash']) assert.strictEqual(await blue().get(key), null);
 });
 
 test('a page that was begun before its tag was revalidated is not found', async () => {
@@ -104,7 +128,7 @@ test('an old page that Next.js keeps, as the new one failed, is not a new page',
 test('an entry that does not say when it was begun is not found', async () => {
   const cache = new tslab.Cache(tslab.open(daemon.socket), { name: 'next', serializer: 'v8' });
   for (const entry of [{ value: page('t'), lastModified: Date.now(), tags: ['t'] }, 'text', 5, null, { since: NaN, tags: [] }]) {
-    cache.set('entry:/of-another', entry);
+    for (const key of ['page::/of-another', 'entry:/of-another']) cache.set(key, entry);
     assert.strictEqual(await age('/of-another'), undefined);
     await make('/of-another', 't');
     assert.notStrictEqual(await age('/of-another'), undefined);

@@ -5,12 +5,34 @@
 //
 // The pool is that of $TSLAB_POOL, or "default". Entries of the map "next" that were not used for long make room; the map
 // "next-tags" is that of next-tags.js.
+//
+// A page is of one build, and names files that others lack: so its key has the build's id, and each build finds its own
+// pages alone, as in Next.js's own cache. What was fetched serves the next build, too.
 
+const { readFileSync } = require('node:fs');
+const path = require('node:path');
 const { Cache } = require('../lib/cache.js');
 const { FRESH, OVER, STALE, keyOf, opened, tryOpened } = require('./next-tags.js');
 
 const BEGUN_MAX = 10000;
+const builds = new Map(); // folder of a build -> its id
 let cache;
+
+/** The id of the build; '': it has none, as in development, or none yet. */
+function buildOf(folder) {
+  if (typeof folder !== 'string') return '';
+  let id = builds.get(folder);
+  if (id !== undefined) return id;
+  try {
+    id = encodeURIComponent(readFileSync(path.join(folder, '..', 'BUILD_ID'), 'utf8').trim());
+    builds.set(folder, id);
+    return id;
+  } catch {
+    return '';
+  }
+}
+
+const isFetched = (value) => value?.kind === 'FETCH';
 
 /** { cache, tags }, or undefined. */
 function tryMaps() {
@@ -39,10 +61,23 @@ module.exports = class TslabCacheHandler {
   // counts, also if it comes before the entry is set.
   #begun = new Map();
   #found = new WeakMap(); // the counts of values that it returned
+  #build;
 
-  constructor({ revalidatedTags = [] } = {}) {
+  constructor({ revalidatedTags = [], serverDistDir } = {}) {
     this.#revalidated = revalidatedTags;
+    this.#build = buildOf(serverDistDir);
     this.#since = tryMaps()?.tags.now();
+  }
+
+  #pageKey(key) {
+    return keyOf('page', `${this.#build}:${key}`);
+  }
+
+  #entryOf(key) {
+    const page = cache.get(this.#pageKey(key));
+    if (page !== undefined) return page;
+    const entry = cache.get(keyOf('entry', key));
+    return isFetched(entry?.value) ? entry : undefined;
   }
 
   #begin(key, tags) {
@@ -63,7 +98,7 @@ module.exports = class TslabCacheHandler {
   async get(key, context = {}) {
     const maps = tryMaps();
     if (maps === undefined) return null;
-    const entry = maps.cache.get(keyOf('entry', key));
+    const entry = this.#entryOf(key);
     const names = [...(entry?.tags ?? []), ...(context.tags ?? []), ...(context.softTags ?? [])];
     const state = names.some((tag) => this.#revalidated.includes(tag)) ? OVER : maps.tags.look(entry?.since, names, entry?.triedAt);
     const revalidate = state === OVER ? undefined : revalidateOf(entry, context);
@@ -78,14 +113,14 @@ module.exports = class TslabCacheHandler {
     const maps = tryMaps();
     if (maps === undefined) return undefined;
     const begun = this.#end(key);
-    if (value === null) return void maps.cache.delete(keyOf('entry', key));
+    if (value === null) return void maps.cache.delete(this.#pageKey(key));
     if (begun === undefined) return undefined;
     // Where a new value could not be made, Next.js sets the old one again, to be tried again later: it is as old as it was.
     const { since = begun, triedAt = undefined } = this.#found.has(value) ? { since: this.#found.get(value), triedAt: begun } : {};
     const header = value?.headers?.['x-next-cache-tags'];
     const all = [...given, ...(value?.tags ?? []), ...(typeof header === 'string' ? header.split(',') : [])];
     const entry = { value, lastModified: Date.now(), since, triedAt, tags: [...new Set(all)], revalidate, cacheControl };
-    return void maps.cache.trySet(keyOf('entry', key), entry);
+    return void maps.cache.trySet(isFetched(value) ? keyOf('entry', key) : this.#pageKey(key), entry);
   }
 
   /** With `durations` the entries are stale, and expire after `durations.expire` seconds if that is told. */
