@@ -368,6 +368,9 @@ static int open_work(Manager *manager) {
         Pool *pool = &manager->pool;
         int r;
 
+        r = shm_slab_sums_init(&pool->sums, &pool->arena);
+        if (r < 0)
+                return r;
         r = reserve_new(&manager->reserve, pool);
         if (r < 0)
                 return r;

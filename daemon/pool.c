@@ -31,6 +31,7 @@ int pool_open_loop(Pool *pool) {
 }
 
 void pool_deinit(Pool *pool) {
+        shm_slab_sums_deinit(&pool->sums);
         shm_arena_deinit(&pool->arena);
         pool->tasks = task_queue_free(pool->tasks);
         pool->event = sd_event_unref(pool->event);

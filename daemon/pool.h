@@ -10,6 +10,7 @@
 #include "daemon/options.h"
 #include "daemon/task.h"
 #include "shm/arena/record.h"
+#include "shm/stats/slab-sums.h"
 
 typedef struct EventInfo EventInfo;
 
@@ -19,6 +20,7 @@ typedef struct Pool {
         TaskQueue *tasks;
         ShmArena arena;
         ShmActor actor; /* the daemon's own, with record 0: it repairs, commits and punches pages */
+        ShmSlabSums sums; /* for all counts of slabs and objects */
         uint32_t slice_max; /* upper bound of pool_slice(); tests lower it so that work takes many slices */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
         uint64_t born_usec; /* the same moment by CLOCK_REALTIME, which may be set later */

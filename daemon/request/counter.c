@@ -31,7 +31,7 @@ static void count_job_free(CountJob *job) {
 static void begin_count_walk(Counter *counter) {
         queue_move_all(&counter->served, &counter->waiting);
         counter->counted = false;
-        shm_stats_begin(&counter->walk, &counter->requests->pool->arena, &counter->stats);
+        shm_stats_begin_sums(&counter->walk, &counter->requests->pool->sums, &counter->stats);
         counter->walk.maps = map_info_set(&counter->requests->pool->arena);
 }
 

@@ -45,7 +45,7 @@ static uint64_t on_scan_slice(void *userdata, uint64_t begin) {
 void high_water_scan(HighWater *marks) {
         if (marks->scanning || proto_now_usec() < marks->rest_until_usec)
                 return;
-        shm_stats_begin(&marks->walk, &marks->pool->arena, &marks->stats);
+        shm_stats_begin_sums(&marks->walk, &marks->pool->sums, &marks->stats);
         marks->spent_usec = 0;
         marks->scanning = true;
         task_wake(&marks->task);

@@ -12,6 +12,7 @@ void shm_arena_move(ShmArena *arena, void *base) {
         arena->clients = (ShmClient *) ((uint8_t *) arena->clients + d);
         arena->heads = (ShmRecordHead *) ((uint8_t *) arena->heads + d);
         arena->records += d;
+        arena->changed = (uint64_t *) ((uint8_t *) arena->changed + d);
         arena->sets = (uint64_t *) ((uint8_t *) arena->sets + d);
         arena->lines = (ShmSlabLine *) ((uint8_t *) arena->lines + d);
         arena->tags = (ShmTags *) ((uint8_t *) arena->tags + d);

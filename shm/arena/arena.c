@@ -87,6 +87,7 @@ static void view_init(ShmArena *arena, uint8_t *base, const ShmGeometry *g, cons
         arena->clients = (ShmClient *) (base + o->clients);
         arena->heads = (ShmRecordHead *) (base + o->heads);
         arena->records = base + o->records;
+        arena->changed = (uint64_t *) (base + o->changed);
         arena->sets = (uint64_t *) (base + o->sets);
         arena->lines = (ShmSlabLine *) (base + o->lines);
         arena->tags = (ShmTags *) (base + o->tags);

@@ -28,6 +28,7 @@ typedef struct ShmArena {
         ShmClient *clients;
         ShmRecordHead *heads;
         uint8_t *records;
+        uint64_t *changed; /* see shm/slab/changed.h */
         uint64_t *sets;
         ShmSlabLine *lines;
         ShmTags *tags;

@@ -70,6 +70,7 @@ static uint64_t take_huge_region(uint64_t *end, uint64_t size) {
 void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         uint64_t n_slabs = g->slabs_size / SHM_SLAB_SIZE;
         uint64_t n_caches = shm_n_caches(g->n_epochs, g->n_classes);
+        uint64_t n_sets = 2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes + SHM_SET_MAPS;
         uint64_t end = 0;
         ShmOffsets o = {};
 
@@ -79,8 +80,9 @@ void shm_geometry_offsets(const ShmGeometry *g, ShmOffsets *ret) {
         o.clients = take_region(&end, (uint64_t) g->n_records * (sizeof(ShmClient) + sizeof(ShmHolds)));
         o.heads = take_region(&end, (uint64_t) g->n_records * sizeof(ShmRecordHead));
         o.records = take_region(&end, g->n_records * o.record_stride);
-        o.sets = take_region(&end, (2 + g->n_epochs + (uint64_t) g->n_epochs * g->n_classes + SHM_SET_MAPS) *
-                                           o.shape.stride * sizeof(uint64_t));
+        o.changed = end;
+        o.sets = end + shm_changed_words((uint32_t) n_slabs) * sizeof(uint64_t);
+        take_region(&end, o.sets - end + n_sets * o.shape.stride * sizeof(uint64_t));
         o.lines = take_huge_region(&end, n_slabs * sizeof(ShmSlabLine));
         o.tags = take_huge_region(&end, n_slabs * sizeof(ShmTags));
         o.shortcuts = take_huge_region(&end, n_slabs * sizeof(ShmShortcuts));

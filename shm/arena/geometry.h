@@ -28,9 +28,16 @@ typedef struct ShmSetShape {
         uint64_t stride; /* words from one set to the next */
 } ShmSetShape;
 
+/* Words of the marks of groups that changed: whole cache lines, beside the first sets. See shm/slab/changed.h. */
+static inline uint64_t shm_changed_words(uint32_t n_slabs) {
+        uint64_t n_groups = ((uint64_t) n_slabs + SHM_CHANGED_SLABS - 1) / SHM_CHANGED_SLABS;
+
+        return (n_groups + 511) / 512 * 8;
+}
+
 /* Offsets of the parts of the arena, in bytes from its start. */
 typedef struct ShmOffsets {
-        uint64_t clients, heads, records, sets, lines, tags, shortcuts, slabs, total;
+        uint64_t clients, heads, records, changed, sets, lines, tags, shortcuts, slabs, total;
         uint64_t record_stride;
         ShmSetShape shape;
 } ShmOffsets;

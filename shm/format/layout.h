@@ -6,7 +6,7 @@
  * no pointers, and every struct has an assert of its size. Offsets are from the start of the arena.
  * A change of anything below changes SHM_FORMAT_VERSION.
  *
- *     header | client table | record heads | records | slab sets | slab words | slot tags | shortcuts | slabs
+ *     header | client table | record heads | records | marks, slab sets | slab words | slot tags | shortcuts | slabs
  *
  * All but the slabs is metadata. The kernel allocates a page of it when it is first touched: the tables are
  * sized for the largest case and are mostly holes.
@@ -18,11 +18,12 @@
 #include "shm/format/layout-map.h"
 
 #define SHM_MAGIC UINT64_C(0x6e726162616c7374) /* "tslabarn" */
-#define SHM_FORMAT_VERSION 6
+#define SHM_FORMAT_VERSION 7
 
 #define SHM_SLAB_SIZE 4096
 #define SHM_HUGE_SIZE (UINT64_C(2) << 20) /* bytes of a huge page: see shm/keeper/huge.h */
 #define SHM_SLOTS_MAX 64
+#define SHM_CHANGED_SLABS 256U /* slabs that have a mark together: see shm/slab/changed.h */
 #define SHM_CLASSES_MAX 32
 #define SHM_CLASS_SIZE_MIN 64
 #define SHM_CLASS_SIZE_MAX 4096

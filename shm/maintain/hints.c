@@ -11,6 +11,7 @@
  */
 #include "shm/maintain/hints.h"
 
+#include "shm/slab/changed.h"
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
@@ -18,6 +19,7 @@
 void shm_hints_repair(const ShmArena *arena, uint32_t slab) {
         SlabWord w = shm_slab_word(arena, slab);
 
+        shm_changed_mark(arena, slab);
         shm_set_repair(arena, SHM_SET_FREE, slab);
         shm_set_repair(arena, SHM_SET_UNCOMMITTED, slab);
         if (slab_word_epoch(w) >= arena->n_epochs || slab_word_class(w) >= arena->n_classes)

@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "shm/slab/changed.h"
 #include "shm/slab/set.h"
 
 void shm_wake(const ShmArena *arena) {
@@ -163,6 +164,7 @@ static inline __attribute__((always_inline)) int slab_change(ShmActor *actor, ui
                 }
                 /* ORDER: acqrel, pairs with shm_slab_word(); all work on the slots or pages is before. */
         } while (!shm_pair_cas_acqrel(word, &old, new));
+        shm_changed_mark(actor->arena, slab);
         if (request->op >= SLAB_OP_CLAIM)
                 slab_set_hints(actor, slab, old, new);
         return 0;

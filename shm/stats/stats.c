@@ -10,7 +10,7 @@
  *   2. A step is short: each slab, record and cache costs part of its budget.
  *   3. The words that are read may be garbage: none is used as an index unchecked.
  *
- * Who may do what: any process may count; it writes nothing into the arena.
+ * Who may do what: any process may count; it writes nothing into the arena, but for sums (shm/stats/slab-sums.c).
  *
  * Crash: nothing was written.
  */
@@ -178,12 +178,61 @@ void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats)
         eras_init(walk);
 }
 
+void shm_stats_begin_sums(ShmStatsWalk *walk, ShmSlabSums *sums, ShmStats *stats) {
+        shm_stats_begin(walk, sums->arena, stats);
+        walk->sums = sums;
+        walk->slabs.position = walk->slabs.end;
+        shm_slab_sums_begin(&walk->changed, sums);
+}
+
+static ShmCount count_of(uint64_t slabs, uint64_t objects, uint64_t size) {
+        return (ShmCount){ .slabs = slabs, .live_objects = objects, .live_size = size };
+}
+
+static void count_add_all(ShmCount *count, ShmCount more) {
+        count->slabs += more.slabs;
+        count->live_objects += more.live_objects;
+        count->live_size += more.live_size;
+}
+
+/* The epoch's counts by class, and of its newest era. All its other slabs are of earlier eras. */
+static void take_epoch_sums(const ShmStatsWalk *c, uint32_t epoch) {
+        const ShmEraSum *era = shm_slab_sums_era(c->sums, epoch, c->eras[epoch]);
+        ShmCount newest = count_of(era->slabs, era->taken, era->taken_size), all = {};
+        ShmStats *s = c->stats;
+
+        for (uint32_t class = 0; class < c->arena->n_classes; class ++) {
+                const ShmSlabSum *sum = &c->sums->of[epoch][class];
+                ShmCount count = count_of(sum->slabs, sum->taken, sum->taken_size);
+
+                s->epoch_classes[epoch][class] = count;
+                count_add_all(&s->classes[class], count);
+                count_add_all(&all, count);
+                s->class_taken[class] += sum->taken;
+        }
+        s->epochs[epoch] = newest;
+        s->older[epoch] = count_of(all.slabs - newest.slabs, all.live_objects - newest.live_objects,
+                                   all.live_size - newest.live_size);
+}
+
+static void take_sums(ShmStatsWalk *c) {
+        c->stats->committed_size = c->sums->committed * SHM_SLAB_SIZE;
+        c->stats->retained_size = c->sums->free * SHM_SLAB_SIZE;
+        for (uint32_t epoch = 0; epoch < c->arena->n_epochs; epoch++)
+                take_epoch_sums(c, epoch);
+        c->sums = NULL;
+}
+
 bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget) {
         uint32_t slab;
         SlabWord w;
 
         while (shm_slab_walk_next(&walk->slabs, walk->arena, &budget, &slab, &w))
                 count_slab(walk, w);
+        if (walk->sums && shm_slab_sums_step(&walk->changed, walk->sums, &budget))
+                take_sums(walk);
+        if (walk->sums)
+                return false;
         for (; budget > 0 && walk->record < shm_arena_n_records_ever(walk->arena);
              budget -= budget < CACHE_COST ? budget : CACHE_COST)
                 count_thread(walk);

@@ -1,10 +1,14 @@
 #pragma once
-/* Counting the slabs and objects of an arena. Nothing is written. On a live arena a sum is of no single moment. */
+/*
+ * Counting the slabs and objects of an arena. Nothing is written but marks, which sums clear. On a live arena a sum is
+ * of no single moment.
+ */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "shm/arena/cache-walk.h"
 #include "shm/slab/slab-walk.h"
+#include "shm/stats/slab-sums.h"
 
 typedef struct ShmCount {
         uint64_t slabs; /* slabs in use: neither UNCOMMITTED nor FREE nor BUSY */
@@ -49,9 +53,13 @@ typedef struct ShmStatsWalk {
         uint32_t record; /* to be counted next or, if in_record, cache by cache now */
         bool in_record;
         ShmCacheWalk cache; /* if in_record, the cache that was counted last */
+        ShmSlabSums *sums; /* with these, slabs are counted that changed; NULL: all */
+        ShmSumsWalk changed;
         ShmMapSet maps; /* their gets are counted; none, unless the caller says so */
         uint32_t eras[SHM_EPOCHS_MAX]; /* newest eras as the walk began; low 12 bits, as in slab words */
 } ShmStatsWalk;
 
 void shm_stats_begin(ShmStatsWalk *walk, const ShmArena *arena, ShmStats *stats);
+/* The same figures, for the process that keeps sums: see shm/stats/slab-sums.h. */
+void shm_stats_begin_sums(ShmStatsWalk *walk, ShmSlabSums *sums, ShmStats *stats);
 bool shm_stats_step(ShmStatsWalk *walk, uint32_t budget);

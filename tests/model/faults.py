@@ -61,6 +61,21 @@ FAULTS = [
     ('set repair: leaf only', 'set', 'shm/slab/set.c',
      '''                if (shm_load_acq(word_at(arena, set, level, index)) != 0)
                         add_above(arena, set, level, index);''', ''),
+    ('sums: a slab changes, and has no mark', 'sums', 'shm/slab/slab.c',
+     '        shm_changed_mark(actor->arena, slab);\n', ''),
+    ('sums: the mark is set before the slab changes', 'sums', 'shm/slab/slab.c',
+     '''                r = slab_request_apply(actor->arena, request, old, &new);
+                if (r) {''', '''                r = slab_request_apply(actor->arena, request, old, &new);
+                if (!r)
+                        shm_changed_mark(actor->arena, slab);
+                if (r) {''',
+     '        shm_changed_mark(actor->arena, slab);\n        if (request->op', '        if (request->op'),
+    ('sums: repair sets no mark', 'sums', 'shm/maintain/hints.c', '        shm_changed_mark(arena, slab);\n', ''),
+    ('sums: the mark is cleared after the slabs are counted', 'sums', 'shm/stats/slab-sums.c',
+     '''                        shm_changed_take(sums->arena, walk->group);
+                        sum_group(sums, walk->group++);''',
+     '''                        sum_group(sums, walk->group);
+                        shm_changed_take(sums->arena, walk->group++);'''),
     ('set words changed by load and store', 'set', 'shm/slab/set.c',
      '                shm_or_sc(word, mask); /*', '''                shm_store_rel(word, shm_load_acq(word) | mask); /*'''),
     ('claim: intent not written', 'claim-claim', 'shm/slab/slab.c',
