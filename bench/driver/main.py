@@ -109,9 +109,11 @@ def interrupt(*_):
 def measure(done, arguments):
     signal.signal(signal.SIGTERM, interrupt)
     try:
-        done.run_all()
+        last = [case for case in arguments.cases if case.workload in plan.LAST]
+        done.run_all([case for case in arguments.cases if case not in last])
         if arguments.report:
             report.measure(done)
+        done.run_all(last)
     except KeyboardInterrupt:
         done.note('interrupted: the figures are those measured until then')
         done.failed = True

@@ -248,6 +248,7 @@ def chosen(names):
     return [c for c in everything if not names or c.name in names or c.workload in names]
 
 
+LAST = {'map-misses'}    # a third of the report's time: one that is interrupted has all else
 LONG = {'safety_kill', 'safety_stop', 'misuse'}    # they find out whether a peer hangs, so they get their time
 NOT_IN_REPORT = {'adversarial', 'churn_fixed', 'attach'}
 

@@ -200,8 +200,8 @@ class Runner:
             'processors': round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
         print(f'bench: {name}: {took["wall"]} s, {took["processors"]} s of them on a processor', file=sys.stderr)
 
-    def run_all(self):
-        for case in self.arguments.cases:
+    def run_all(self, cases):
+        for case in cases:
             with self.timed(case.name):
                 self.run_any(case)
             self.show(case)
@@ -209,6 +209,7 @@ class Runner:
         if self.crowded:
             names = ', '.join(dict.fromkeys(self.crowded))
             self.note(f'something else ran on the processors of {len(self.crowded)} programs, of these cases: {names}')
+            self.crowded = []
 
     def run_any(self, case):
         if case.counted and not shutil.which('valgrind'):
