@@ -53,14 +53,24 @@ static bool read_bytes(const char *name, uint64_t *bytes) {
         return true;
 }
 
+static bool read_classes(AllocatorClasses *classes) {
+        if (classes_read(classes))
+                return true;
+        (void) fprintf(
+                stderr,
+                "slab_alloc: $TSLAB_CLASSES is '%s': it takes up to %d sizes that rise, multiples of 16 from 64 "
+                "to %d, with commas between, as 64,128,256\n",
+                secure_getenv("TSLAB_CLASSES"), ALLOCATOR_CLASSES_MAX, (int) ALLOCATOR_CLASS_MAX);
+        errno = EINVAL;
+        return false;
+}
+
 static AllocatorState *state_new(void) {
         struct tslab_options options = {
                 .size = sizeof(options),
                 .arena_bytes = ARENA_BYTES,
                 .retain_bytes = RETAIN_BYTES,
                 .n_epochs = ALLOCATOR_EPOCHS + 1,
-                .n_classes = ALLOCATOR_N_POOL_CLASSES,
-                .classes = ALLOCATOR_POOL_CLASSES,
         };
         AllocatorState *state = aligned_alloc(_Alignof(AllocatorState), sizeof(*state));
         int r;
@@ -69,8 +79,10 @@ static AllocatorState *state_new(void) {
                 return NULL;
         memset(state, 0, sizeof(*state));
         if (!read_bytes("TSLAB_SIZE", &options.arena_bytes) ||
-            !read_bytes("TSLAB_RETAIN", &options.retain_bytes))
+            !read_bytes("TSLAB_RETAIN", &options.retain_bytes) || !read_classes(&state->classes))
                 return state_free(state);
+        options.n_classes = state->classes.n_pool;
+        memcpy(options.classes, state->classes.pool_sizes, sizeof(state->classes.pool_sizes));
         if (options.retain_bytes == 0)
                 options.retain_bytes = 1; /* none; 0 is the default of tslab_create() */
         r = options.arena_bytes == 0 ? -EINVAL : tslab_create(&state->pool, &options);
@@ -148,9 +160,9 @@ _public_ void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoc
         void *object;
         int r;
 
-        if (!state || size == 0 || size > ALLOCATOR_SIZE_MAX)
+        if (!state || size == 0 || size > classes_size_max(&state->classes))
                 return NULL;
-        size = allocator_size_known(size);
+        size = classes_size_of(&state->classes, size);
         mark = counters_mark(state->pool);
         r = allocate_object(state, size, epoch, &handle, &object);
         if (r == -ESHUTDOWN)
@@ -199,7 +211,7 @@ _public_ void *slab_malloc_epoch(SlabAllocator *alloc, size_t size, EpochId epoc
         CountersMark mark;
         void *object;
 
-        if (!state || size == 0 || size > ALLOCATOR_MALLOC_MAX)
+        if (!state || size == 0 || size > classes_size_max(&state->classes) - ALLOCATOR_HEAD_KNOWN)
                 return NULL;
         mark = counters_mark(state->pool);
         object = allocate_bytes(state, size, epoch);

@@ -32,11 +32,11 @@ const ShmRecord *counters_record_slow(struct tslab *pool) {
         return record;
 }
 
-static uint32_t class_of(size_t size) {
-        static const uint32_t sizes[] = ALLOCATOR_POOL_CLASSES;
+static uint32_t class_of(const AllocatorState *state, size_t size) {
+        const AllocatorClasses *classes = &state->classes;
         uint32_t class = 0;
 
-        while (class < ALLOCATOR_N_POOL_CLASSES - 1 && size > sizes[class])
+        while (class < classes->n_pool - 1 && size > classes->pool_sizes[class])
                 class ++;
         return class;
 }
@@ -44,7 +44,7 @@ static uint32_t class_of(size_t size) {
 __attribute__((noinline)) void counters_note_alloc_slow(AllocatorState *state, const CountersMark *mark,
                                                         size_t size) {
         uint64_t taken = counters_get(mark->record, SHM_COUNT_SLABS_TAKEN) - mark->taken;
-        ClassCounters *class = &state->classes[class_of(size)];
+        ClassCounters *class = &state->counters[class_of(state, size)];
 
         add_count(&class->slow, 1);
         add_count(&class->filled, counters_get(mark->record, SHM_COUNT_SLABS_FILLED) - mark->filled);
@@ -60,23 +60,27 @@ __attribute__((noinline)) void counters_note_free_slow(AllocatorState *state, co
         uint32_t class = slab_word_class(mark->word);
 
         /* A cache is of one class and epoch: so are all the slabs that it was flushed to. */
-        if (class >= ALLOCATOR_N_POOL_CLASSES)
+        if (class >= state->classes.n_pool)
                 return;
-        add_count(&state->classes[class].reopened,
+        add_count(&state->counters[class].reopened,
                   counters_get(mark->record, SHM_COUNT_SLABS_REOPENED) - mark->reopened);
         if (shm_epoch_over(arena, slab_word_epoch(mark->word), slab_word_era(mark->word)))
-                add_count(&state->classes[class].emptied_closed, emptied);
+                add_count(&state->counters[class].emptied_closed, emptied);
         else
-                add_count(&state->classes[class].emptied, emptied);
+                add_count(&state->counters[class].emptied, emptied);
 }
 
 void counters_note_refused(AllocatorState *state, size_t size) {
-        add_count(&state->classes[class_of(size)].refused, 1);
+        add_count(&state->counters[class_of(state, size)].refused, 1);
 }
 
 uint64_t counters_refused(const AllocatorState *state, uint32_t class) {
-        return read_count(&state->classes[2 * class].refused) +
-               read_count(&state->classes[2 * class + 1].refused);
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < state->classes.n_pool; i++)
+                if (allocator_class_known(state, i) == class)
+                        n += read_count(&state->counters[i].refused);
+        return n;
 }
 
 void counters_note_close(AllocatorState *state, uint64_t ns) {
@@ -101,8 +105,9 @@ static void add_class(const ClassCounters *class, PerfCounters *out) {
 
 /* Each is read once, and slabs that came after those that were emptied. */
 static void add_classes(const AllocatorState *state, uint32_t class, PerfCounters *out) {
-        for (uint32_t i = 2 * class; i < 2 * class + 2; i++)
-                add_class(&state->classes[i], out);
+        for (uint32_t i = 0; i < state->classes.n_pool; i++)
+                if (allocator_class_known(state, i) == class)
+                        add_class(&state->counters[i], out);
 }
 
 static uint64_t count_slabs_in_use(const AllocatorState *state, uint32_t class) {
@@ -116,7 +121,7 @@ static uint64_t count_slabs_in_use(const AllocatorState *state, uint32_t class) 
         while (shm_slab_walk_next(&walk, arena, &budget, &slab, &word)) {
                 SlabState s = slab_word_state(word);
 
-                n += allocator_class_known(slab_word_class(word)) == class && s != SLAB_FREE &&
+                n += allocator_class_known(state, slab_word_class(word)) == class && s != SLAB_FREE &&
                      s != SLAB_BUSY && s != SLAB_UNCOMMITTED;
         }
         return n;
@@ -153,7 +158,7 @@ _public_ void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfC
         if (!out)
                 return;
         memset(out, 0, sizeof(*out));
-        if (!state || size_class >= ALLOCATOR_N_CLASSES)
+        if (!state || size_class >= state->classes.n)
                 return;
         add_classes(state, size_class, out);
         out->empty_slab_recycled = find_recycled(state, size_class, out->new_slab_count, out);

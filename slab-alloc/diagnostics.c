@@ -7,7 +7,6 @@
 
 #include "slab-alloc/state.h"
 
-#define N_CLASSES 8
 #define NSEC_PER_SEC UINT64_C(1000000000)
 
 static bool is_leak(const SlabEpochStats *stats, uint64_t now, uint32_t threshold_sec) {
@@ -38,7 +37,7 @@ static uint32_t find_leaks(SlabAllocator *alloc, uint32_t threshold_sec, EpochLe
         uint32_t n = 0;
 
         for (EpochId epoch = 0; epoch < SLAB_EPOCH_COUNT; epoch++)
-                for (uint32_t class = 0; class < N_CLASSES; class ++) {
+                for (uint32_t class = 0; class < allocator_state(alloc)->classes.n; class ++) {
                         slab_stats_epoch(alloc, class, epoch, &stats);
                         if (is_leak(&stats, now, threshold_sec))
                                 candidates[n++] = make_candidate(&stats, now);
@@ -58,7 +57,8 @@ _public_ uint32_t slab_detect_epoch_leaks(SlabAllocator *alloc, uint32_t thresho
         *out = (EpochLeakReport){ .version = SLAB_DIAGNOSTICS_VERSION, .threshold_sec = threshold_sec };
         if (!allocator_state(alloc))
                 return 0;
-        out->candidates = calloc(SLAB_EPOCH_COUNT * N_CLASSES, sizeof(*out->candidates));
+        out->candidates = calloc((size_t) SLAB_EPOCH_COUNT * allocator_state(alloc)->classes.n,
+                                 sizeof(*out->candidates));
         if (!out->candidates)
                 return 0;
         out->candidate_count = find_leaks(alloc, threshold_sec, out->candidates);
@@ -104,12 +104,14 @@ static SlowPathAttribution make_attribution(SlabAllocator *alloc, uint32_t class
 }
 
 _public_ void slab_analyze_slow_path(SlabAllocator *alloc, SlowPathReport *out) {
+        uint32_t n = allocator_state(alloc) ? allocator_state(alloc)->classes.n : ALLOCATOR_N_CLASSES;
+
         *out = (SlowPathReport){ .version = SLAB_DIAGNOSTICS_VERSION };
-        out->classes = calloc(N_CLASSES, sizeof(*out->classes));
+        out->classes = calloc(n, sizeof(*out->classes));
         if (!out->classes)
                 return;
-        out->class_count = N_CLASSES;
-        for (uint32_t class = 0; class < N_CLASSES; class ++)
+        out->class_count = n;
+        for (uint32_t class = 0; class < n; class ++)
                 out->classes[class] = make_attribution(alloc, class);
 }
 

@@ -6,9 +6,11 @@
 #include "slab-alloc/state.h"
 
 _public_ uint32_t slab_object_count(uint32_t obj_size) {
-        if (obj_size == 0 || obj_size > ALLOCATOR_SIZE_MAX)
+        AllocatorClasses classes;
+
+        if (!classes_read(&classes) || obj_size == 0 || obj_size > classes_size_max(&classes))
                 return 0;
-        return SHM_SLAB_SIZE / allocator_size_known(obj_size);
+        return SHM_SLAB_SIZE / classes_size_of(&classes, obj_size);
 }
 
 _public_ uint64_t read_rss_bytes_linux(void) {

@@ -14,11 +14,13 @@
  *
  * An allocator is a private pool, as of tslab_create() in <tslab.h>, with room for 2 GiB. There may be
  * several in a process. Epochs are numbers from 0 to 15, all open at first, 0 the current one; sizes are
- * bytes, up to 768. Objects are aligned to 16 and not zeroed.
+ * bytes, up to 768 (see $TSLAB_CLASSES). Objects are aligned to 16 and not zeroed.
  *
  * $TSLAB_SIZE is the room of each allocator, from 4K to 64G (2G), and $TSLAB_RETAIN how much free memory one keeps
- * however long it is not used (416K): numbers of bytes, or with K, M or G. Anything else makes no allocator, and a line
- * on stderr says why. A program that runs with more rights than its user does not read them.
+ * however long it is not used (416K): numbers of bytes, or with K, M or G. $TSLAB_CLASSES has the size classes in place
+ * of temporal-slab's eight: up to 16 sizes that rise, multiples of 16 from 64 to 4080, as 64,128,1024,4080; the last
+ * one is then the limit of an object, and 8 less that of slab_malloc_epoch(). Anything else makes no allocator, and a
+ * line on stderr says why. A program that runs with more rights than its user does not read them.
  *
  * Epoch 0 is for state that lives long while requests rotate through the others: it stays open to allocation when
  * epoch_advance() leaves it, until epoch_close() names it.
@@ -115,7 +117,7 @@ void allocator_init(SlabAllocator *alloc);
 void allocator_destroy(SlabAllocator *alloc);
 
 /*
- * Allocates an object of 1 to 768 bytes in an epoch; *out_handle (may be NULL) is its handle. NULL,
+ * Allocates an object of 1 to 768 bytes, the largest class, in an epoch; *out_handle (may be NULL) is its handle. NULL,
  * and *out_handle untouched: another size, no such epoch, the epoch is closed, or no memory.
  */
 void *alloc_obj_epoch(SlabAllocator *alloc, uint32_t size, EpochId epoch, SlabHandle *out_handle);
@@ -166,8 +168,8 @@ uint64_t slab_epoch_get_refcount(SlabAllocator *alloc, EpochId epoch);
 
 /*
  * Copies the counters of a size class. The classes are, from 0: 64, 96, 128, 192, 256, 384, 512 and 768
- * bytes, each with what slab_malloc_epoch() puts into it. Another class has all 0. It looks at all slabs.
- * Beside calls of other threads the figures belong to no single moment.
+ * bytes, or those of $TSLAB_CLASSES, each with what slab_malloc_epoch() puts into it. Another class has all 0. It looks
+ * at all slabs. Beside calls of other threads the figures belong to no single moment.
  */
 void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out);
 

@@ -70,7 +70,7 @@ typedef struct SlowPathAttribution {
 
 typedef struct SlowPathReport {
         uint32_t version;
-        uint32_t class_count; /* 8 */
+        uint32_t class_count; /* 8, or as many as $TSLAB_CLASSES has */
         SlowPathAttribution *classes; /* for free() */
 } SlowPathReport;
 

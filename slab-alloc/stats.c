@@ -21,8 +21,6 @@
 
 #define ALL_EPOCHS UINT32_MAX
 
-static const uint32_t class_sizes[] = ALLOCATOR_CLASSES;
-
 typedef struct SlabCount {
         uint32_t partial, full;
 } SlabCount;
@@ -35,8 +33,8 @@ static ShmStats *stats_new(const AllocatorState *state) {
         return stats;
 }
 
-static bool is_class(uint32_t class, uint32_t wanted) {
-        return allocator_class_known(class) == wanted;
+static bool is_class(const AllocatorState *state, uint32_t class, uint32_t wanted) {
+        return allocator_class_known(state, class) == wanted;
 }
 
 static bool is_epoch(uint32_t id, uint32_t wanted) {
@@ -61,17 +59,18 @@ static SlabCount count_slabs(const AllocatorState *state, uint32_t class, uint32
 
         shm_slab_walk_begin(&walk, arena, SHM_SLAB_WALK_ALL);
         while (shm_slab_walk_next(&walk, arena, &budget, &slab, &word))
-                if (is_class(slab_word_class(word), class) && is_epoch(slab_word_epoch(word), epoch))
+                if (is_class(state, slab_word_class(word), class) && is_epoch(slab_word_epoch(word), epoch))
                         count_slab(word, &count);
         return count;
 }
 
-static uint64_t count_objects(const ShmStats *stats, uint32_t class, uint32_t epoch) {
+static uint64_t count_objects(const AllocatorState *state, const ShmStats *stats, uint32_t class,
+                              uint32_t epoch) {
         uint64_t n = 0;
 
         for (uint32_t id = 0; id <= ALLOCATOR_STABLE; id++)
-                for (uint32_t c = 0; c < ALLOCATOR_N_POOL_CLASSES; c++)
-                        if (is_epoch(id, epoch) && is_class(c, class))
+                for (uint32_t c = 0; c < state->classes.n_pool; c++)
+                        if (is_epoch(id, epoch) && is_class(state, c, class))
                                 n += stats->epoch_classes[id][c].live_objects;
         return n;
 }
@@ -87,7 +86,7 @@ static EpochLifecycleState epoch_state(const AllocatorState *state, EpochId epoc
 static void add_counters(SlabAllocator *alloc, SlabGlobalStats *out) {
         PerfCounters counters;
 
-        for (uint32_t class = 0; class < ALLOCATOR_N_CLASSES; class ++) {
+        for (uint32_t class = 0; class < allocator_state(alloc)->classes.n; class ++) {
                 get_perf_counters(alloc, class, &counters);
                 out->total_slabs_allocated += counters.new_slab_count;
                 out->total_slabs_recycled += counters.empty_slab_recycled + counters.empty_slab_overflowed;
@@ -98,8 +97,8 @@ static void add_counters(SlabAllocator *alloc, SlabGlobalStats *out) {
         }
 }
 
-static void add_stats(const ShmStats *stats, SlabGlobalStats *out) {
-        for (uint32_t class = 0; class < ALLOCATOR_N_POOL_CLASSES; class ++)
+static void add_stats(const AllocatorState *state, const ShmStats *stats, SlabGlobalStats *out) {
+        for (uint32_t class = 0; class < state->classes.n_pool; class ++)
                 out->net_slabs += stats->classes[class].slabs;
         out->estimated_slab_rss_bytes = stats->committed_size;
         out->total_madvise_calls = stats->reclaimed_slabs;
@@ -125,7 +124,7 @@ _public_ void slab_stats_global(SlabAllocator *alloc, SlabGlobalStats *out) {
         add_counters(alloc, out);
         stats = stats_new(state);
         if (stats)
-                add_stats(stats, out);
+                add_stats(state, stats, out);
 }
 
 static void print_stats(const AllocatorState *state) {
@@ -197,7 +196,7 @@ static void add_class_slabs(const AllocatorState *state, uint32_t class, SlabCla
         out->cache_capacity = state->pool->retain;
         if (!stats)
                 return;
-        out->live_bytes = count_objects(stats, class, ALL_EPOCHS) * out->object_size;
+        out->live_bytes = count_objects(state, stats, class, ALL_EPOCHS) * out->object_size;
         out->cache_size = (uint32_t) (stats->retained_size / SHM_SLAB_SIZE);
 }
 
@@ -206,10 +205,10 @@ _public_ void slab_stats_class(SlabAllocator *alloc, uint32_t size_class, SlabCl
         uint64_t n_emptied;
 
         *out = (SlabClassStats){ .version = SLAB_STATS_VERSION };
-        if (!state || size_class >= ALLOCATOR_N_CLASSES)
+        if (!state || size_class >= state->classes.n)
                 return;
         out->class_index = size_class;
-        out->object_size = class_sizes[size_class];
+        out->object_size = state->classes.sizes[size_class];
         add_class_counters(alloc, size_class, out);
         n_emptied = out->empty_slab_recycled + out->empty_slab_overflowed;
         if (n_emptied > 0)
@@ -244,10 +243,10 @@ _public_ void slab_stats_epoch(SlabAllocator *alloc, uint32_t size_class, EpochI
         SlabCount slabs;
 
         *out = (SlabEpochStats){ .version = SLAB_STATS_VERSION };
-        if (!state || size_class >= ALLOCATOR_N_CLASSES || epoch >= ALLOCATOR_EPOCHS)
+        if (!state || size_class >= state->classes.n || epoch >= ALLOCATOR_EPOCHS)
                 return;
         out->class_index = size_class;
-        out->object_size = class_sizes[size_class];
+        out->object_size = state->classes.sizes[size_class];
         out->epoch_id = epoch;
         add_epoch_info(alloc, out);
         slabs = count_slabs(state, size_class, epoch);
@@ -256,5 +255,5 @@ _public_ void slab_stats_epoch(SlabAllocator *alloc, uint32_t size_class, EpochI
         out->estimated_rss_bytes = (uint64_t) (slabs.partial + slabs.full) * SHM_SLAB_SIZE;
         stats = stats_new(state);
         if (stats)
-                out->alloc_count = count_objects(stats, size_class, epoch);
+                out->alloc_count = count_objects(state, stats, size_class, epoch);
 }

@@ -63,6 +63,99 @@ static void test_environment(void **test_state) {
         assert_int_equal(unsetenv("TSLAB_SIZE") | unsetenv("TSLAB_RETAIN"), 0);
 }
 
+/* A list that is none makes no allocator, and no classes of another. */
+static void test_bad_classes(void **test_state) {
+        static const char *const bad[] = {
+                "",
+                ",",
+                "x",
+                "64,",
+                ",64",
+                "64 128",
+                "64,,128",
+                "0",
+                "48",
+                "72",
+                "4096",
+                "64,64",
+                "128,64",
+                "-64",
+                "64,99999999",
+                "64;128",
+                "64, 128",
+                "0x40",
+                "64K",
+                "18446744073709551680",
+                "64,80,96,112,128,144,160,176,192,208,224,240,256,272,288,304,320",
+        };
+
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                SlabAllocator alloc;
+                SlabHandle handle;
+
+                assert_int_equal(setenv("TSLAB_CLASSES", bad[i], 1), 0);
+                assert_null(slab_allocator_create());
+                allocator_init(&alloc);
+                assert_null(alloc_obj_epoch(&alloc, 64, 0, &handle));
+                assert_int_equal(slab_object_count(64), 0);
+        }
+        assert_int_equal(unsetenv("TSLAB_CLASSES"), 0);
+}
+
+/* The figures of a class are found under its place in the list. */
+static void check_class(SlabAllocator *a, uint32_t class, uint32_t size, uint32_t n, uint64_t live) {
+        PerfCounters counters;
+        SlabClassStats stats;
+
+        slab_stats_class(a, class, &stats);
+        get_perf_counters(a, class, &counters);
+        assert_int_equal(stats.object_size, class < n ? size : 0);
+        assert_int_equal(stats.live_bytes, live * (class < n ? size : 0));
+        assert_int_equal(counters.new_slab_count > 0, live > 0);
+}
+
+/* Classes by the environment, also the most of them, neighbours that are 16 bytes apart, and the largest one. */
+static void test_classes(void **test_state) {
+        static const uint32_t some[] = { 64, 80, 1024, 4080 };
+        SlabHandle handle;
+        SlabAllocator *a;
+
+        assert_int_equal(setenv("TSLAB_CLASSES", "64,80,1024,4080", 1), 0);
+        a = make();
+        for (uint32_t class = 0, from = 1; class < 4; from = some[class ++] + 1)
+                for (uint32_t k = 0; k < 3; k++) {
+                        uint32_t size = k == 0 ? from : some[class];
+
+                        assert_non_null(alloc_obj_epoch(a, size, 0, &handle));
+                        assert_int_equal(slab_object_count(size), 4096 / some[class]);
+                }
+        assert_null(alloc_obj_epoch(a, 4081, 0, &handle));
+        assert_int_equal(slab_object_count(4081), 0);
+        for (uint32_t class = 0; class < 5; class ++)
+                check_class(a, class, class < 4 ? some[class] : 0, 4, class < 4 ? 3 : 0);
+        assert_null(slab_malloc_epoch(a, 4073, 0));
+        memset(slab_malloc_epoch(a, 4072, 0), 1, 4072);
+        slab_allocator_free(a);
+
+        assert_int_equal(setenv("TSLAB_CLASSES",
+                                "64,96,128,160,192,256,320,384,448,512,640,768,1024,1360,2032,4080", 1),
+                         0);
+        a = make();
+        assert_int_equal(unsetenv("TSLAB_CLASSES"), 0); /* an allocator that there is keeps its classes */
+        for (uint32_t size = 1; size <= 4080; size++)
+                assert_non_null(alloc_obj_epoch(a, size, 0, &handle));
+        for (uint32_t size = 1; size <= 4072; size += 11)
+                assert_non_null(slab_malloc_epoch(a, size, 0));
+        slab_allocator_free(a);
+        assert_int_equal(setenv("TSLAB_CLASSES", "128", 1), 0);
+        a = make();
+        assert_int_equal(unsetenv("TSLAB_CLASSES"), 0);
+        assert_non_null(alloc_obj_epoch(a, 128, 0, &handle));
+        assert_null(alloc_obj_epoch(a, 129, 0, &handle));
+        check_class(a, 0, 128, 1, 1);
+        slab_allocator_free(a);
+}
+
 static void test_sizes(void **test_state) {
         SlabAllocator *a = make();
         SlabHandle handle = 7;
@@ -621,6 +714,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_of_it), /* first: it looks at resident memory */
                 cmocka_unit_test(test_memory_leaves_on_close),
+                cmocka_unit_test(test_bad_classes),
+                cmocka_unit_test(test_classes),
                 cmocka_unit_test(test_environment),
                 cmocka_unit_test(test_sizes),
                 cmocka_unit_test(test_malloc_call),
