@@ -120,7 +120,7 @@ static uint64_t sums_wanted(const ShmSumsWalk *walk, const ShmSlabSums *sums) {
 bool shm_slab_sums_step(ShmSumsWalk *walk, ShmSlabSums *sums, uint32_t *budget) {
         uint32_t end = sums_n_groups(sums);
 
-        while (walk->group<end && * budget> 0) {
+        while (*budget > 0 && walk->group < end) {
                 uint64_t wanted = sums_wanted(walk, sums);
                 uint32_t cost = 1;
 
