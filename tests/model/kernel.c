@@ -69,10 +69,33 @@ static void drop_caches(uint64_t offset, uint64_t size) {
                 }
 }
 
+/* A step for each word that changes. */
+static void change_shortcut_pages(uint64_t offset, uint64_t size, bool make) {
+        uint64_t *word = (uint64_t *) (world_arena.base + offset), *end = word + size / sizeof(*word);
+        uint64_t first =
+                (offset - (uint64_t) ((uint8_t *) world_arena.shortcuts - world_arena.base)) / SHM_SLAB_SIZE;
+
+        model_step(&world.shortcut_pages, MODEL_LOCKED, 0);
+        for (uint64_t page = first; page < first + size / SHM_SLAB_SIZE && page < 64; page++)
+                if (make)
+                        world.shortcut_pages |= UINT64_C(1) << page;
+                else
+                        world.shortcut_pages &= ~(UINT64_C(1) << page);
+        for (; !make && word < end; word++)
+                if (*word != 0) {
+                        model_step(word, MODEL_LOCKED, 0);
+                        *word = 0;
+                }
+}
+
 static void change_pages(uint64_t offset, uint64_t size, bool make) {
         uint64_t base = (uint64_t) (world_arena.slabs - world_arena.base);
         uint32_t first, n;
 
+        if (offset < base && offset >= (uint64_t) ((uint8_t *) world_arena.shortcuts - world_arena.base)) {
+                change_shortcut_pages(offset, size, make);
+                return;
+        }
         if (offset < base) {
                 bool tags = offset >= (uint64_t) ((uint8_t *) world_arena.tags - world_arena.base);
 

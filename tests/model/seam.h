@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define SHM_TAGS_PER_PAGE 2U /* pages of tags are as small as the arenas */
+#define SHM_SHORTCUT_GROW_PAGES 1U
 
 typedef enum ModelKind {
         MODEL_LOAD,

@@ -36,7 +36,7 @@ typedef struct WorldObject {
 typedef struct World {
         uint64_t pages; /* slabs' pages: shared, as the kernel's state is */
         uint64_t tag_pages; /* tags have these, by slab / SHM_TAGS_PER_PAGE */
-        uint64_t pad;
+        uint64_t shortcut_pages; /* the first 64 pages of the table of shortcuts */
         WorldObject objects[WORLD_N_OBJECTS];
         uint8_t n_allocs[MODEL_ACTORS_MAX];
         int32_t results[MODEL_ACTORS_MAX]; /* for the case */

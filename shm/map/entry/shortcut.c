@@ -29,6 +29,7 @@
  *   them away.
  *
  * Crash: nothing is held. A page that has memory and is not in use is used later, or goes with the next pages that go.
+ *   If a thread dies that gives pages back, others may have some of these in use, without memory: stores make it.
  */
 #include "shm/map/entry/shortcut.h"
 
@@ -42,7 +43,6 @@
 #define TAG_SHIFT 30
 #define TAG_MASK ((UINT64_C(1) << (HASH_SHIFT - TAG_SHIFT)) - 1)
 #define VICTIM_SHIFT 50 /* bits that choose the word to be overwritten in a full line */
-#define GROW_PAGES 16U /* at most, at a time */
 #define SPARE 2U /* pages are given back where this many times as many as needed are in use */
 
 static uint32_t pages_max(const ShmArena *arena) {
@@ -192,31 +192,40 @@ static void fill_page(const ShmArena *arena, uint32_t page) {
         }
 }
 
-/* Pages below `n` may have memory from now on. */
-static void note_made(ShmArena *arena, uint32_t n) {
-        uint32_t made = shm_hint_load(&arena->header->n_shortcut_pages_made);
+/* Pages below `n` may have memory from now on. Returns whether that is new. */
+static bool note_made(ShmArena *arena, uint32_t n) {
+        /* ORDER: acq, pairs with trim_pages(); after the pages are in use, if they are. */
+        uint32_t made = shm_load_acq(&arena->header->n_shortcut_pages_made);
 
-        /* ORDER: acqrel, pairs with trim_pages(); before the pages are made. */
-        while (made < n && !shm_cas_acqrel(&arena->header->n_shortcut_pages_made, &made, n))
-                ;
+        while (made < n)
+                /* ORDER: acqrel, pairs with trim_pages(); before the pages are made. */
+                if (shm_cas_acqrel(&arena->header->n_shortcut_pages_made, &made, n))
+                        return true;
+        return false;
 }
 
 /* Threads that do it at once disturb each other in nothing that counts. */
 static void add_pages(ShmActor *actor, uint32_t needed) {
         ShmArena *arena = actor->arena;
-        uint32_t n = pages_in_use(arena), more = GROW_PAGES;
+        uint32_t n = pages_in_use(arena), now = n, more = SHM_SHORTCUT_GROW_PAGES;
+        bool done;
 
         if (n >= needed)
                 return;
         more = more < pages_max(arena) - n ? more : pages_max(arena) - n;
-        note_made(arena, n + more);
+        (void) note_made(arena, n + more);
         if (!shm_pages_make(actor, page_at(arena, n), more))
                 return;
         for (uint32_t i = 0; i < more; i++)
                 fill_page(arena, n + i);
         /* ORDER: acqrel, pairs with trim_pages(); the pages have memory before. */
-        (void) shm_cas_acqrel(&arena->header->n_shortcut_pages, &n, n + more);
-        note_made(arena, pages_in_use(arena));
+        done = shm_cas_acqrel(&arena->header->n_shortcut_pages, &now, n + more);
+        now = n + more;
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with trim_pages(); before a look whether they went. */
+        /* Another thread has taken them away meanwhile, and did not see them in use. */
+        if (note_made(arena, n + more) && done && !shm_pages_make(actor, page_at(arena, n), more))
+                /* ORDER: acqrel; before another thread takes them into use. */
+                (void) shm_cas_acqrel(&arena->header->n_shortcut_pages, &now, n);
 }
 
 void shm_shortcut_begin(ShmActor *actor, const ShmTrie *trie) {
@@ -278,7 +287,7 @@ static void trim_pages(ShmActor *actor, uint32_t needed) {
         uint32_t n = pages_in_use(arena), now;
 
         made = made < max ? made : max;
-        if (made <= SPARE * (needed + GROW_PAGES))
+        if (made <= SPARE * (needed + SHM_SHORTCUT_GROW_PAGES))
                 return;
         needed = n < needed ? n : needed;
         /* ORDER: acqrel, pairs with add_pages(); before the pages go. */
@@ -286,12 +295,14 @@ static void trim_pages(ShmActor *actor, uint32_t needed) {
                 return;
         shm_pages_punch(arena, page_at(arena, needed), (uint64_t) (made - needed) * SHM_SLAB_SIZE);
         /* ORDER: acqrel, pairs with note_made(); after the pages went. */
-        (void) shm_cas_acqrel(&arena->header->n_shortcut_pages_made, &made, needed);
+        while (made > needed && !shm_cas_acqrel(&arena->header->n_shortcut_pages_made, &made, needed))
+                ;
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with add_pages(); before a look at the pages in use. */
         now = pages_in_use(arena);
         if (now > needed && !shm_pages_make(actor, page_at(arena, needed), now - needed))
                 /* ORDER: acqrel; before another thread takes them into use. */
                 (void) shm_cas_acqrel(&arena->header->n_shortcut_pages, &now, needed);
-        note_made(arena, pages_in_use(arena));
+        (void) note_made(arena, pages_in_use(arena));
 }
 
 /* Entries that are evicted ask for nothing: so puts also give pages back. */

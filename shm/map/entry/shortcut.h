@@ -9,6 +9,9 @@
 /* Smaller maps have no shortcuts: all of such a map is near the processor. */
 #define SHM_SHORTCUT_MAP_BYTES (UINT64_C(1) << 20)
 #define SHM_SHORTCUT_WORDS 4U /* among which a key has its own */
+#ifndef SHM_SHORTCUT_GROW_PAGES /* the explorer's cases have fewer */
+#define SHM_SHORTCUT_GROW_PAGES 16U /* at most, at a time */
+#endif
 
 /* True for one key in 256: its put looks whether the map is large, its delete for pages to be given back. */
 static inline bool shm_shortcut_is_turn(uint64_t hash) {

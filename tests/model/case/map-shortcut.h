@@ -2,32 +2,53 @@
  * Gets by a shortcut, beside a thread that replaces, deletes or removes. A get by the trie and then one by a shortcut
  * never see the value that came first after the one that came later.
  */
+#include "shm/arena/client.h"
+#include "shm/map/entry/claim.h"
 #include "shm/map/entry/shortcut.h"
+#include "shm/map/entry/tag.h"
 #include "shm/map/state/map-remove.h"
+#include "shm/map/state/tally.h"
 #include "tests/model/cell-world.h"
+#include "tests/model/control.h"
 
 /* The entry of a has a shortcut: the map counts as large, and the table has a page. */
-static void entry_a(void) {
+static void large_map(void) {
         unsigned put = MODEL_ACTORS_MAX - 1;
 
-        init_named();
+        map_must(shm_root_set(&world_arena, "map", 0, map_root));
         for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
                 note_map(i);
         world_arena.header->maps[map_tries[put].map - 1].counts[SHM_MAP_BYTES] = SHM_SHORTCUT_MAP_BYTES;
         world_arena.header->n_shortcut_pages = 1;
         shm_shortcut_begin(world_actor(put), &map_tries[put]);
-        map_put(put, 0, 'o', SHM_MAP_PUT, 0);
-        map_must(world.results[put]);
-        if (shm_shortcut_find(&map_tries[put], MAP_HASH) != view_of(0).handle)
-                model_fail("no shortcut");
+        world_arena.header->maps[map_tries[put].map - 1].counts[SHM_MAP_BYTES] = 0;
 }
 
-static void pre(void) {
-        entry_a();
-        map_ready(1);
+static void expect_shortcut(int r) {
+        uint64_t leaf = view_of(0).handle;
+
+        map_must(r);
+        if (leaf == 0 || shm_shortcut_find(&map_tries[MODEL_ACTORS_MAX], MAP_HASH) != leaf)
+                model_fail("no shortcut");
+        shm_tally_flush(world_actor(MODEL_ACTORS_MAX - 1));
+}
+
+static void entry_a(void) {
+        unsigned put = MODEL_ACTORS_MAX - 1;
+
+        init();
+        large_map();
+        map_put(put, 0, 'o', SHM_MAP_PUT, 0);
+        expect_shortcut(world.results[put]);
 }
 
 static uint64_t leaf_of_a;
+
+static void pre(void) {
+        entry_a();
+        leaf_of_a = view_of(0).handle;
+        map_ready(1);
+}
 
 /* The leaf's slot is the next that is used again. */
 static void pre_room(void) {
@@ -167,6 +188,140 @@ static void t2_get_by_both(void) {
                 model_fail("a get sees %c, which is not in the map", value);
 }
 
+/*
+ * The entry goes by other ways than a delete. t1_get_twice() sees it, or not; then it does not come back.
+ */
+static void pre_ends(void) {
+        init();
+        large_map();
+        expect_shortcut(put_ttl(MODEL_ACTORS_MAX - 1, 0, 'o', SHM_MAP_PUT, END));
+        map_ready(1);
+}
+
+/* A put evicts it, and has its slot. */
+static void pre_full(void) {
+        entry_a();
+        (void) world_objects(2, WORLD_SIZE_4, 0);
+        TRIE_SET_OPTION(&map_tries[0], limit_bytes, ENTRY_COST(WORLD_SIZE_4));
+        TRIE_SET_OPTION(&map_tries[0], evict, SHM_MAP_EVICT_SIEVE);
+        world_arena.header->maps[0].hands[0].place = UINT64_C(2) << 32;
+        world_arena.lines[0].young[0] = 0;
+        map_ready(1);
+}
+
+static void t0_evict(void) {
+        map_put(0, 1, 'z', SHM_MAP_PUT, 0);
+}
+
+static void post_evict(unsigned dead) {
+        if (dead == 0 && (world.results[0] != 0 || view_of(0).handle != 0 || view_of(1).handle == 0))
+                model_fail("put of b: %d", world.results[0]);
+}
+
+static void t0_pass(void) {
+        pass_at(0, END);
+}
+
+static void t0_insert_over(void) {
+        set_clock(END);
+        t0_insert();
+}
+
+static void t0_take(void) {
+        take(0);
+}
+
+static void t0_delete_add(void) {
+        map_delete(0, 0);
+        world.results[0] = add_to(0, 0, 1);
+}
+
+static void pre_process(void) {
+        ShmClientInfo info = { .pid = 7 };
+
+        pre_ends();
+        do
+                map_must(shm_client_add(&world_arena, &info));
+        while (info.index + 1 < world_actors[0].process);
+        map_ready(1);
+}
+
+/* The entry is over; then there is another value. */
+static void t0_claim_put(void) {
+        const ShmMapClaim claim = { .limit_ms = 10 };
+        ShmMapKey key = map_key(0);
+        ShmClaimed claimed = {};
+
+        set_clock(END);
+        world.results[0] = shm_map_claim(world_actor(0), &map_tries[0], &key, &claim, &claimed);
+        if (world.results[0] == 0)
+                map_put(0, 0, 'n', SHM_MAP_PUT, 0);
+}
+
+/* It has a tag, which is invalidated. */
+static ShmMapKey tag_key(void) {
+        return (ShmMapKey){ "t", 1, MAP_HASH_FAR };
+}
+
+static void pre_tagged(void) {
+        unsigned put = MODEL_ACTORS_MAX - 1;
+        ShmMapPut p = { .value = "o", .value_size = 1, .n_tags = 1 };
+        ShmMapKey key, t = tag_key();
+        uint64_t tag;
+
+        init();
+        key = map_key(0);
+        large_map();
+        map_must(shm_map_tag(world_actor(put), &map_tries[put], &t, 0, &tag));
+        p.tags = &tag;
+        expect_shortcut(shm_map_put(world_actor(put), &map_tries[put], &key, &p, NULL));
+        map_ready(1);
+}
+
+static void t0_invalidate(void) {
+        ShmMapKey key = tag_key();
+
+        world.results[0] = shm_map_invalidate(world_actor(0), &map_tries[0], &key);
+}
+
+/* Its epoch is revoked, and another entry put in another one. */
+static void pre_revoke(void) {
+        unsigned put = MODEL_ACTORS_MAX - 1;
+
+        map_init(2, 0, MAP_HASH, MAP_HASH_FAR, 0);
+        for (unsigned i = 0; i <= MODEL_ACTORS_MAX; i++)
+                map_tries[i].now_ns = map_tries[i].exact_ns = clock_ns;
+        set_clock(0);
+        large_map();
+        map_put(put, 0, 'o', SHM_MAP_PUT, 1);
+        expect_shortcut(world.results[put]);
+        map_ready(2);
+        model_own(0, &map_control, sizeof(map_control));
+}
+
+static void t0_revoke_put(void) {
+        map_revoke(world_actor(0));
+        map_put(0, 0, 'n', SHM_MAP_PUT, 0);
+}
+
+/* The slot of the entry that was deleted is in a cache, which control empties; then the slot has another object. */
+static void pre_drain(void) {
+        entry_a();
+        leaf_of_a = view_of(0).handle;
+        (void) world_objects(2, WORLD_SIZE_4, 0);
+        world_set_caching(0, 0);
+        control_init();
+        map_ready(1);
+}
+
+static void t2_drain(void) {
+        uint64_t handle;
+
+        control_freeze(1);
+        if (shm_object_alloc(world_actor(2), WORLD_SIZE_4, 0, NULL, &handle, NULL) == 0)
+                shm_store_rlx(end_in_slot(handle), victim_end());
+}
+
 /* When shm_map_remove() has returned, calls that begin find no map. */
 static void t0_remove_get(void) {
         char value;
@@ -189,6 +344,17 @@ static const ModelCase model_cases[] = {
         TWO("get-remove", pre, t0_remove_get, t1_get, post),
         { .name = "get-insert-late", .pre = pre_none, .actors = { t0_insert, t1_delete_insert, t2_get_by_both },
           .post = post, .deaths = 0, .preemptions = 2, .full_preemptions = 3, .weak_full = true },
+        { .name = "get-evict", .pre = pre_full, .actors = { t0_evict, t1_get_twice }, .post = post_evict,
+          .deaths = 1, .preemptions = 3, .full_preemptions = 4, .weak = true, .weak_preemptions = 2 },
+        TWO("get-pass", pre_ends, t0_pass, t1_get_twice, post),
+        TWO("get-insert-over", pre_ends, t0_insert_over, t1_get_twice, post),
+        TWO("get-take", pre, t0_take, t1_get_twice, post),
+        TWO("get-delete-add", pre, t0_delete_add, t1_get_twice, post),
+        TWO("get-claim", pre_process, t0_claim_put, t1_get_twice, post),
+        TWO("get-invalidate", pre_tagged, t0_invalidate, t1_get_twice, post),
+        TWO("get-revoke", pre_revoke, t0_revoke_put, t1_get_twice, post),
+        { .name = "get-drain", .pre = pre_drain, .actors = { t0_delete, t1_get_twice, t2_drain }, .post = post,
+          .deaths = 1, .preemptions = 2, .full_preemptions = 3, .weak_full = true },
         TWO("put-free", pre_room, t0_put, t1_delete_take_slot, post_victim),
 };
 /* clang-format on */
