@@ -72,6 +72,7 @@ int main(void) {
         }
         close(fds[1]);
         r = consume_messages(pool, fds[0]);
+        close(fds[0]); /* where a message was wrong, the producer does not wait for a reader */
         wait(&status);
         tslab_close(pool);
         return r < 0 || status != 0;
