@@ -9,6 +9,7 @@
 #include "daemon/message-id.h"
 #include "daemon/request/request.h"
 #include "daemon/request/trail.h"
+#include "daemon/work/trimmer.h"
 #include "proto/deadline.h"
 #include "shm/epoch/epoch-close.h"
 #include "shm/epoch/epoch.h"
@@ -78,6 +79,7 @@ static void answer_close(const CloseJob *job) {
 
         close.epoch = job->number;
         close.reclaimed_bytes = job->wait.reclaimed_size;
+        close.huge_splits = job->wait.n_split;
         close.live_objects = job->wait.live->live_objects;
         close.pending_threads = job->wait.n_pending;
         close.classes = pointers;
@@ -92,15 +94,17 @@ static void on_closed(CloseWait *wait) {
         LogFields fields = { .message = MESSAGE_EPOCH_CLOSE,
                              .epoch = &job->number,
                              .size = &wait->reclaimed_size };
+        char split[TRIMMER_SPLIT_MAX];
 
+        trimmer_tell_split(split, wait->n_split);
         log_fields(LOG_INFO, fields,
-                   "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending",
+                   "epoch %u:%u was closed: %llu bytes given back, %llu objects left, %u threads pending%s",
                    job->number & 0xff, job->number >> 8, (unsigned long long) wait->reclaimed_size,
-                   (unsigned long long) wait->live->live_objects, wait->n_pending);
+                   (unsigned long long) wait->live->live_objects, wait->n_pending, split);
         events_send(job->requests->pool,
                     &(EventInfo){ .kind = "reclaim", .epoch = job->number, .size = wait->reclaimed_size },
-                    "closing epoch %u:%u gave %llu bytes back", job->number & 0xff, job->number >> 8,
-                    (unsigned long long) wait->reclaimed_size);
+                    "closing epoch %u:%u gave %llu bytes back%s", job->number & 0xff, job->number >> 8,
+                    (unsigned long long) wait->reclaimed_size, split);
         if (job->call.session)
                 answer_close(job);
         close_job_free(job);

@@ -189,6 +189,7 @@ static void answer_stats(const Requests *requests, Session *session, uint64_t id
         stats.n_calls = fill_calls(parts, &requests->sessions->call_times);
         stats.retain_bytes = pool->options->retain_size;
         fill_huge(&stats, requests);
+        stats.huge_splits = counted->huge_splits;
         if (requests->page_wait) {
                 stats.page_wait_seconds = requests->page_wait->seconds;
                 stats.page_wait_cause = (char *) requests->page_wait->cause;

@@ -20,6 +20,7 @@ static void answer_trim(const TrimRequest *request) {
         Tslab__TrimReply trim = TSLAB__TRIM_REPLY__INIT;
 
         trim.reclaimed_bytes = request->job.reclaimed_size;
+        trim.huge_splits = request->job.n_split;
         trim.surplus_bytes = request->job.surplus_size;
         reply.body_case = TSLAB__REPLY__BODY_TRIM;
         reply.trim = &trim;

@@ -151,6 +151,7 @@ int collapser_new(Collapser **ret_collapser, Pool *pool) {
         if (!c)
                 return -ENOMEM;
         c->pool = pool;
+        pool->arena.huge = pool->options->huge;
         (void) pthread_condattr_init(&attributes);
         (void) pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
         (void) pthread_cond_init(&c->changed, &attributes);

@@ -147,6 +147,7 @@ static void update_wait(const Maintainer *maintainer, CloseWait *wait) {
         const ShmClose *close = &maintainer->engine.closes[wait->epoch];
 
         wait->reclaimed_size = close->reclaimed_size - wait->reclaimed_before;
+        wait->n_split = close->n_split - wait->split_before;
         wait->n_left =
                 shm_drain_met(&maintainer->pool->arena, &close->walked, wait->era) ? close->walked.n_left : 0;
         wait->n_pending = close->n_pending;
@@ -273,6 +274,7 @@ void maintainer_close(Maintainer *maintainer, uint32_t epoch, CloseWait *wait) {
         if (wait) {
                 wait->number = number;
                 wait->reclaimed_before = maintainer->engine.closes[epoch].reclaimed_size;
+                wait->split_before = maintainer->engine.closes[epoch].n_split;
                 wait->progress_usec = now + PROGRESS_USEC;
                 wait->live = &nothing;
                 queue_append(&maintainer->waits, wait);

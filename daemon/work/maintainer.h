@@ -33,9 +33,11 @@ struct CloseWait {
         /* -- */
         uint64_t number; /* the request's number in the engine */
         uint64_t reclaimed_before;
+        uint32_t split_before;
         uint64_t progress_usec;
         const EpochCount *live; /* the count; all zeros without `count` */
         uint64_t reclaimed_size;
+        uint32_t n_split; /* huge pages that lost a part, see ShmSplits */
         uint32_t n_pending; /* threads */
         uint32_t n_left; /* slabs */
 };

@@ -45,13 +45,20 @@ static uint32_t n_retained(const Trimmer *trimmer) {
         return retained < pool->arena.n_slabs ? (uint32_t) retained : pool->arena.n_slabs;
 }
 
+void trimmer_tell_split(char text[TRIMMER_SPLIT_MAX], uint32_t n) {
+        text[0] = '\0';
+        if (n > 0)
+                (void) snprintf(text, TRIMMER_SPLIT_MAX, "; %u huge page%s lost a part", n,
+                                n == 1 ? "" : "s");
+}
+
+/* The pass has ended. */
 static void tell_reclaimed(const Trimmer *trimmer, const ShmTrim *trim, const char *text) {
         uint64_t size = (uint64_t) trim->n_dropped * SHM_SLAB_SIZE;
-        char split[64] = "";
+        char split[TRIMMER_SPLIT_MAX];
 
-        if (trim->n_split > 0)
-                (void) snprintf(split, sizeof(split), "; %u huge page%s lost a part", trim->n_split,
-                                trim->n_split == 1 ? "" : "s");
+        shm_pages_add_splits(&trimmer->pool->arena, &trim->splits);
+        trimmer_tell_split(split, trim->splits.n);
         log_fields(LOG_INFO, (LogFields){ .message = MESSAGE_RECLAIM, .size = &size }, "%llu %s%s",
                    (unsigned long long) size, text, split);
         events_send(trimmer->pool, &(EventInfo){ .kind = "reclaim", .size = size }, "%llu %s%s",
@@ -76,6 +83,7 @@ static void trim_background(Trimmer *trimmer) {
 static void end_trim_job(Trimmer *trimmer, TrimJob *job) {
         job->surplus_size = trimmer->surplus.size;
         job->reclaimed_size = (uint64_t) trimmer->requested.n_dropped * SHM_SLAB_SIZE + trimmer->surplus.size;
+        job->n_split = trimmer->requested.splits.n;
         job->on_done(job);
 }
 
@@ -137,7 +145,7 @@ static void begin_background_pass(Trimmer *trimmer) {
 
         shm_pages_trim_begin(&trimmer->trim, &trimmer->pool->arena);
         trimmer->trim.n_dropped = before.n_dropped;
-        trimmer->trim.n_split = before.n_split;
+        trimmer->trim.splits.n = before.splits.n;
         trimmer->background = true;
         task_wake(&trimmer->task);
 }

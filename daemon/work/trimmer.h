@@ -20,8 +20,13 @@ struct TrimJob {
         /* -- */
         uint64_t emptying; /* number of the request to empty all caches, which comes first */
         uint64_t reclaimed_size; /* bytes, with the surplus */
+        uint32_t n_split; /* huge pages that lost a part */
         uint64_t surplus_size; /* pages that no slab uses */
 };
+
+/* A part of a message: how many huge pages lost a part to a trim or a close. Empty: none. */
+#define TRIMMER_SPLIT_MAX 64
+void trimmer_tell_split(char text[TRIMMER_SPLIT_MAX], uint32_t n);
 
 int trimmer_new(Trimmer **ret_trimmer, Pool *pool, Maintainer *maintainer, Reserve *reserve);
 /* Ends all jobs. NULL-safe, returns NULL. */

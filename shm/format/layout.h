@@ -151,6 +151,7 @@ static_assert(sizeof(ShmHeader) == 320 + 24 * 64 + sizeof(ShmExpiry) + sizeof(Sh
 
 typedef enum ShmTotal {
         SHM_TOTAL_RECLAIMED, /* slabs whose pages were dropped */
+        SHM_TOTAL_SPLIT, /* huge pages of which some pages were dropped, and not all: see ShmSplits */
 } ShmTotal;
 
 /* A slab's state, outside of the slab. */

@@ -219,11 +219,13 @@ static bool is_same(const ShmClose *close, const ShmArena *arena) {
 
 static void close_walk_slabs(ShmClose *close, ShmActor *control, uint64_t now_usec) {
         uint64_t before = close->walk.reclaimed_size;
+        uint32_t split_before = close->walk.splits.n;
         bool done;
 
         close->walk.final &= is_same(close, control->arena);
         done = shm_drain_step(control, &close->walk, WALK_SLABS);
         close->reclaimed_size += close->walk.reclaimed_size - before;
+        close->n_split += close->walk.splits.n - split_before;
         if (done)
                 close_end_round(close, now_usec);
 }

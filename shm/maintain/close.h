@@ -69,6 +69,7 @@ typedef struct ShmClose {
         ShmDrain walked; /* the last walk that came to its end */
         uint64_t objects; /* revoked, ever */
         uint64_t reclaimed_size; /* ever, by this maintainer */
+        uint32_t n_split; /* ever, as ShmSplits.n */
         uint64_t round_usec; /* when the round began */
         uint64_t walked_usec, rest_usec; /* when the last walk ended, and how long the machine then rests */
         uint64_t wait_usec; /* between two looks */

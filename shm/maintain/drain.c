@@ -89,7 +89,8 @@ static void sum_add(uint64_t *sum, uint64_t n) {
 
 static void drop_empty(ShmActor *control, ShmDrain *drain, uint32_t group, uint64_t mask) {
         ShmEpoch *e = &control->arena->header->epochs[drain->epoch];
-        uint64_t size = (uint64_t) shm_pages_drop(control, group, mask) * SHM_SLAB_SIZE;
+        uint64_t size =
+                (uint64_t) shm_pages_drop_counted(control, &drain->splits, group, mask) * SHM_SLAB_SIZE;
 
         drain->reclaimed_size += size;
         sum_add(&e->reclaimed_size, size);
@@ -119,6 +120,7 @@ static void drain_group(ShmActor *control, ShmDrain *drain, uint32_t group, uint
 static void end_walk(ShmArena *arena, const ShmDrain *drain) {
         ShmEpochInfo info;
 
+        shm_pages_add_splits(arena, &drain->splits);
         if (drain->final && shm_epoch_get(arena, drain->epoch, &info) == 0)
                 shm_epoch_walked(arena, drain->epoch,
                                  drain->n_left > 0 ? drain->oldest : info.era & SLAB_ERA_BITS, drain->n_left);

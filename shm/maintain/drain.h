@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "shm/arena/record.h"
+#include "shm/slab/pages.h"
 #include "shm/slab/slab-walk.h"
 
 typedef struct ShmDrain {
@@ -19,6 +20,7 @@ typedef struct ShmDrain {
         uint32_t n_left; /* slabs met that hold objects still */
         uint32_t oldest, youngest; /* eras of these slabs, 12 bits; set if n_left > 0 */
         uint64_t reclaimed_size;
+        ShmSplits splits;
 } ShmDrain;
 
 /*

@@ -58,20 +58,28 @@ static Around look_around(const ShmArena *arena, uint32_t group) {
         return around;
 }
 
-/* Drops slabs of the group, and counts the huge page as split, until all of it is gone. */
-static void drop_of_huge(ShmActor *control, ShmTrim *trim, const Around *around, uint64_t mask) {
-        uint32_t range = trim->group / HUGE_GROUPS + 1, n = shm_pages_drop(control, trim->group, mask);
+uint32_t shm_pages_drop_counted(ShmActor *control, ShmSplits *splits, uint32_t group, uint64_t mask) {
+        ShmArena *arena = control->arena;
+        uint32_t range = group / HUGE_GROUPS + 1, n;
+        Around around = {};
 
-        trim->n_dropped += n;
-        if (n > 0 && around->is_whole && around->n_uncommitted == 0) {
-                trim->n_split++;
-                trim->split = range;
+        if (arena->huge)
+                around = look_around(arena, group);
+        n = shm_pages_drop(control, group, mask);
+        if (n > 0 && around.is_whole && around.n_uncommitted == 0) {
+                splits->n++;
+                splits->last = range;
         }
-        if (trim->split == range &&
-            look_around(control->arena, trim->group).n_uncommitted == HUGE_GROUPS * 64) {
-                trim->n_split--;
-                trim->split = 0;
+        if (splits->last == range && look_around(arena, group).n_uncommitted == HUGE_GROUPS * 64) {
+                splits->n--;
+                splits->last = 0;
         }
+        return n;
+}
+
+void shm_pages_add_splits(ShmArena *arena, const ShmSplits *splits) {
+        if (splits->n > 0)
+                shm_hint_add(&arena->header->counters[SHM_TOTAL_SPLIT].value, splits->n);
 }
 
 /* Goes down to the next group that may have FREE slabs. False: this word of 64 groups has none, and is skipped. */
@@ -97,7 +105,7 @@ static uint32_t trim_group(ShmActor *control, ShmTrim *trim, uint32_t keep) {
         for (; trim->n_free < keep && mask != 0; trim->n_free++)
                 mask &= mask - 1; /* the lowest stay */
         if (mask != 0)
-                drop_of_huge(control, trim, &around, mask);
+                trim->n_dropped += shm_pages_drop_counted(control, &trim->splits, trim->group, mask);
         return n;
 }
 
@@ -124,5 +132,6 @@ uint32_t shm_pages_trim(ShmActor *control, uint32_t keep, uint32_t n_max) {
         shm_pages_trim_begin(&trim, control->arena);
         while (trim.n_dropped < n_max && !shm_pages_trim_step(control, &trim, keep, 1))
                 ;
+        shm_pages_add_splits(control->arena, &trim.splits);
         return trim.n_dropped;
 }

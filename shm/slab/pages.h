@@ -29,6 +29,19 @@ ShmShortage shm_pages_shortage_at_limit(const ShmArena *arena);
 uint32_t shm_pages_drop(ShmActor *control, uint32_t group, uint64_t mask);
 
 /*
+ * Ranges of a huge page that had all pages, and lost some, but not all: the kernel has to split a huge page for that.
+ * One that loses the rest by the same pass counts no more.
+ */
+typedef struct ShmSplits {
+        uint32_t n;
+        uint32_t last; /* the last such range, + 1 */
+} ShmSplits;
+/* shm_pages_drop() of a pass, which begins with splits of zeros. They are counted in a pool with huge pages. */
+uint32_t shm_pages_drop_counted(ShmActor *control, ShmSplits *splits, uint32_t group, uint64_t mask);
+/* After the pass: adds them to the pool's sum, SHM_TOTAL_SPLIT. */
+void shm_pages_add_splits(ShmArena *arena, const ShmSplits *splits);
+
+/*
  * Drops FREE slabs, highest first, until at most `keep` are left or n_max were dropped. Returns how many it dropped.
  * For the maintainer.
  */
@@ -39,8 +52,7 @@ typedef struct ShmTrim {
         uint32_t n_free; /* FREE slabs that are left, as far as is known */
         uint32_t group; /* groups below this one are still to be looked at */
         uint32_t n_dropped;
-        uint32_t n_split; /* ranges of a huge page that had all pages, and lost some, but not all */
-        uint32_t split; /* the last such range, + 1 */
+        ShmSplits splits;
         bool whole; /* this pass takes only ranges of which nothing is in use: where there are huge pages */
 } ShmTrim;
 void shm_pages_trim_begin(ShmTrim *trim, const ShmArena *arena);

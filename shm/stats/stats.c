@@ -163,6 +163,7 @@ static void stats_add_totals(const ShmStatsWalk *c) {
         s->metadata_size = resident > s->committed_size ? resident - s->committed_size : 0;
         s->clients = count_clients(arena);
         s->n_unrecorded = shm_hint_load(&arena->header->n_unrecorded.value);
+        s->huge_splits = shm_hint_load(&arena->header->counters[SHM_TOTAL_SPLIT].value);
         s->reclaimed_slabs = shm_hint_load(&arena->header->counters[SHM_TOTAL_RECLAIMED].value);
         for (uint32_t class = 0; class < arena->n_classes; class ++) {
                 s->live_objects += s->classes[class].live_objects;

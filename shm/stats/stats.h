@@ -31,6 +31,7 @@ typedef struct ShmStats {
                 requested[SHM_GRANULES_MAX]; /* requested sizes, sampled, by (size - 1) / SHM_CLASS_GRANULE */
         uint64_t counters[SHM_COUNTERS_MAX]; /* sums over all records, or largest values */
         uint64_t reclaimed_slabs;
+        uint64_t huge_splits; /* see ShmSplits */
         ShmMapGets map_gets[SHM_ROOTS_MAX]; /* by the index of the map's root */
 } ShmStats;
 

@@ -30,6 +30,8 @@ static const Number pool_numbers[] = {
           .help = "Memory of the pool as the kernel counts it" },
         { POOL(huge_bytes), .text = "huge pages", .unit = NUMBER_BYTES,
           .help = "Memory of the pool in huge pages, as of the daemon's last look" },
+        { POOL(huge_splits), .text = "huge pages split", .kind = NUMBER_COUNTER,
+          .help = "Huge pages of which trims and closes gave a part back, and not all" },
         { POOL(live_bytes), .text = "live", .unit = NUMBER_BYTES,
           .help = "Live objects, by the sizes of their classes" },
         { POOL(evictable_bytes), .text = "evictable", .unit = NUMBER_BYTES,

@@ -223,6 +223,7 @@ json_object *json_epoch_close(const Tslab__EpochCloseReply *reply) {
         }
 
         ADD_U64(o, reply, reclaimed_bytes);
+        ADD_U64(o, reply, huge_splits);
         ADD_U64(o, reply, live_objects);
         ADD_U64(o, reply, pending_threads);
         json_add(o, "classes", classes);
@@ -269,6 +270,7 @@ json_object *json_trim(const Tslab__TrimReply *reply) {
 
         ADD_U64(o, reply, reclaimed_bytes);
         ADD_U64(o, reply, surplus_bytes);
+        ADD_U64(o, reply, huge_splits);
         return o;
 }
 

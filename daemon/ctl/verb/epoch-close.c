@@ -25,6 +25,7 @@ typedef struct Closing {
         uint32_t epoch;
         ProtoReply *reply; /* NULL: failed */
         uint64_t reclaimed_bytes; /* by an earlier call */
+        uint32_t huge_splits; /* the same */
 } Closing;
 
 static CtlExit parse_epochs(uint32_t *epochs, char **args, size_t n_args) {
@@ -77,6 +78,8 @@ static CtlExit close_epoch(Connection *connection, Closing *closing, bool wait, 
         closing->epoch = reply->epoch_close->epoch;
         reply->epoch_close->reclaimed_bytes += closing->reclaimed_bytes;
         closing->reclaimed_bytes = reply->epoch_close->reclaimed_bytes;
+        reply->epoch_close->huge_splits += closing->huge_splits;
+        closing->huge_splits = reply->epoch_close->huge_splits;
         (void) proto_reply_free(closing->reply);
         closing->reply = proto_steal(&reply);
         return CTL_DONE;
@@ -128,6 +131,10 @@ static void print_closing(FILE *out, const Tslab__EpochCloseReply *reply) {
                         format_count(FORMAT_BUFFER, reply->live_objects, "object remains", "objects remain"));
                 print_class_rest(out, reply);
         }
+        if (reply->huge_splits > 0)
+                (void) fprintf(
+                        out, "; %s a part",
+                        format_count(FORMAT_BUFFER, reply->huge_splits, "huge page lost", "huge pages lost"));
         if (reply->pending_threads > 0)
                 (void) fprintf(
                         out, "; %s still inside an operation",

@@ -63,8 +63,13 @@ static void print_huge(FILE *out, const Tslab__StatsReply *stats) {
 
         switch (stats->huge) {
         case TSLAB__HUGE__HUGE_YES:
-                (void) fprintf(out, "      Huge: %s in huge pages\n",
+                (void) fprintf(out, "      Huge: %s in huge pages",
                                format_bytes(FORMAT_BUFFER, stats->huge_bytes));
+                if (stats->huge_splits > 0)
+                        (void) fprintf(out, "; %s a part to trims and closes",
+                                       format_count(FORMAT_BUFFER, stats->huge_splits, "huge page lost",
+                                                    "huge pages lost"));
+                (void) fprintf(out, "\n");
                 break;
         case TSLAB__HUGE__HUGE_REFUSED:
                 (void) fprintf(out, "%sit is older than Linux 6.1, or has none for shared memory\n", refused);

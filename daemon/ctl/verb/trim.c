@@ -12,6 +12,10 @@ static void print_trim(FILE *out, const Tslab__TrimReply *reply) {
         if (reply->surplus_bytes > 0)
                 (void) fprintf(out, ", of these %s of pages that belonged to no slab",
                                format_bytes(FORMAT_BUFFER, reply->surplus_bytes));
+        if (reply->huge_splits > 0)
+                (void) fprintf(
+                        out, "; %s a part",
+                        format_count(FORMAT_BUFFER, reply->huge_splits, "huge page lost", "huge pages lost"));
         (void) fprintf(out, ".\n");
 }
 

@@ -9,6 +9,7 @@
 #include "shm/slab/pages.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
+#include "shm/stats/stats.h"
 #include "tests/util/arena.h"
 #include "tests/util/test.h"
 
@@ -305,6 +306,38 @@ static void test_era_wraps(void **state) {
         test_alloc(t, 64, number);
 }
 
+/* The close takes one of two huge pages as a whole, and all of the other but two slabs: that one is split. */
+static void test_drain_splits(void **state) {
+        static uint64_t handles[1024];
+        ShmGeometry geometry = test_geometry();
+        ShmStats stats;
+        TestArena t;
+
+        for (uint32_t huge = 0; huge < 2; huge++) {
+                ShmDrain drain;
+                uint32_t n = 0;
+
+                geometry.slabs_size = 2 * SHM_HUGE_SIZE;
+                test_arena_init(&t, &geometry);
+                while (shm_arena_n_slabs_ever(&t.arena) < 1024)
+                        assert_int_equal(shm_pages_commit(&t.control, 256, &n), 0);
+                t.arena.huge = huge;
+                for (uint32_t i = 0; i < 1024; i++)
+                        handles[i] = test_alloc(&t, SHM_SLAB_SIZE, i == 300 || i == 301 ? 2 : 1);
+                for (uint32_t i = 0; i < 1024; i++)
+                        if (i != 300 && i != 301)
+                                assert_int_equal(shm_object_free(&t.actor, handles[i]), 0);
+                assert_int_equal(shm_epoch_close(&t.arena, 1, true), 0);
+                drain = walk(&t, 1);
+                assert_int_equal(drain.reclaimed_size, 1022 * SHM_SLAB_SIZE);
+                assert_int_equal(drain.splits.n, huge);
+                shm_stats(&t.arena, &stats);
+                assert_int_equal(stats.huge_splits, huge);
+                test_arena_deinit(&t);
+        }
+        (void) state;
+}
+
 /* One a line. */
 /* clang-format off */
 #define WITH_ARENA(f) cmocka_unit_test_setup_teardown(f, test_arena_setup, test_arena_teardown)
@@ -536,6 +569,7 @@ int main(void) {
                 WITH_ARENA(test_lease_empty),
                 WITH_ARENA(test_recover_advance),
                 cmocka_unit_test(test_advance_takes_no_pages),
+                cmocka_unit_test(test_drain_splits),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,7 @@ static void test_trim_huge(void **state) {
                 while (!shm_pages_trim_step(&t.control, &trim, 511 + 512 + 412, budget))
                         ;
                 assert_int_equal(trim.n_dropped, 512 - 8 + 100);
-                assert_int_equal(trim.n_split, 1);
+                assert_int_equal(trim.splits.n, 1);
                 assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2047)), SLAB_FREE);
                 assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 1535)), SLAB_UNCOMMITTED);
                 assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 512 + 411)), SLAB_FREE);
@@ -181,7 +181,7 @@ static void test_trim_huge(void **state) {
                 while (!shm_pages_trim_step(&t.control, &trim, 500, budget))
                         ;
                 assert_int_equal(trim.n_dropped, 412 + 512 + 11);
-                assert_int_equal(trim.n_split, 1);
+                assert_int_equal(trim.splits.n, 1);
                 assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 0)), SLAB_UNCOMMITTED);
                 assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2000)), SLAB_FULL);
                 assert_int_equal(slab_word_state(shm_slab_word(&t.arena, 2047)), SLAB_UNCOMMITTED);
@@ -208,7 +208,7 @@ static void test_trim_huge_in_use(void **state) {
         while (!shm_pages_trim_step(&t.control, &trim, 0, UINT32_MAX))
                 ;
         assert_int_equal(trim.n_dropped, 0);
-        assert_int_equal(trim.n_split, 0);
+        assert_int_equal(trim.splits.n, 0);
         test_arena_deinit(&t);
 }
 
