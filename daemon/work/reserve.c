@@ -99,7 +99,7 @@ static int64_t publish_allowance(const Reserve *reserve) {
                 headroom = (int64_t) shm_hint_load(allowance) < 0 ? 0 : (int64_t) shm_hint_load(allowance);
         else if (headroom != INT64_MAX)
                 headroom /= (int64_t) SHM_SLAB_COST;
-        shm_hint_store(allowance, (uint64_t) headroom);
+        shm_hint_store(allowance, (uint64_t) (headroom < SHM_ALLOWANCE_MAX ? headroom : SHM_ALLOWANCE_MAX));
         return headroom;
 }
 

@@ -164,7 +164,7 @@ static void header_init(ShmHeader *h, const ShmGeometry *g, const ShmOffsets *o,
         h->created_usec = shm_now_usec();
         if (pool)
                 strncpy((char *) h->pool_name, pool, sizeof(h->pool_name) - 1);
-        h->commit_allowance.value = INT64_MAX;
+        h->commit_allowance.value = SHM_ALLOWANCE_MAX;
         h->n_records_ever.value = 1;
         header_init_epochs(h);
 }

@@ -123,7 +123,7 @@ typedef struct ShmHeader {
         ShmLine64 n_slabs_ever; /* slabs below this index were committed at some time; only rises */
         ShmLine64 n_free; /* FREE slabs: a hint, which the daemon recounts */
         ShmLine64 reserve_low; /* a client wakes the daemon when n_free falls below it; 0: never */
-        ShmLine64 commit_allowance; /* slabs that clients may still commit; INT64_MAX: no limit known */
+        ShmLine64 commit_allowance; /* slabs that clients may commit; SHM_ALLOWANCE_MAX: no limit known */
         ShmLine64 n_drained; /* slabs that drained since the daemon last looked */
         ShmLine64 n_records_ever; /* records below this index were used at some time; only rises */
         ShmLine64 epoch_current;
@@ -179,4 +179,5 @@ typedef struct ShmShortcuts {
 } ShmShortcuts;
 static_assert(sizeof(ShmShortcuts) == 256, "arena format");
 
+#define SHM_ALLOWANCE_MAX (INT64_MAX / 2) /* clients that draw some of it, and return that, may add to it */
 #define SHM_SLAB_COST (SHM_SLAB_SIZE + sizeof(ShmSlabLine) + sizeof(ShmTags)) /* bytes, with its metadata */

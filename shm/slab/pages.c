@@ -252,6 +252,13 @@ static bool pages_draw_allowance(ShmActor *actor, uint32_t n) {
         return true;
 }
 
+/* For slabs that were drawn, and not made. */
+static void return_allowance(const ShmActor *actor, uint32_t n) {
+        if (actor->id != 0 && n != 0)
+                /* ORDER: acqrel, pairs with draw_allowance(); nothing goes with it. */
+                shm_add_acqrel(&actor->arena->header->commit_allowance.value, n);
+}
+
 bool shm_pages_make(ShmActor *actor, const void *address, uint32_t n) {
         int saved = errno, r;
 
@@ -260,7 +267,9 @@ bool shm_pages_make(ShmActor *actor, const void *address, uint32_t n) {
         do
                 r = pages_fallocate(actor->arena, 0, address, (uint64_t) n * SHM_SLAB_SIZE);
         while (r == -EINTR);
-        if (r == 0) /* one call in place of a fault for each page */
+        if (r != 0)
+                return_allowance(actor, n);
+        else /* one call in place of a fault for each page */
                 (void) madvise((void *) address, (size_t) n * SHM_SLAB_SIZE, MADV_POPULATE_WRITE);
         errno = saved;
         return r == 0;
@@ -281,7 +290,7 @@ static void bring_back_run(const ShmArena *arena, uint32_t slab, uint32_t n) {
 
 int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
         ShmArena *arena = actor->arena;
-        uint32_t slab, length, done;
+        uint32_t slab, length, done = 0;
         int r = 0;
 
         n = n < SHM_RUN_MAX ? n : SHM_RUN_MAX;
@@ -307,6 +316,7 @@ int shm_pages_commit(ShmActor *actor, uint32_t n, uint32_t *ret_n) {
                 r = done > 0 ? 0 : -ENOMEM;
         }
         shm_actor_intend(actor, 0);
+        return_allowance(actor, n - done);
         return r;
 }
 

@@ -1404,6 +1404,11 @@ FAULTS = [
      'return trie_live(trie->arena, c->node) ? 0 : SHM_TRIE_E_CHANGED;', 'return 0;'),
     ('trie seek: a word counts though its node is stale', 'unit-trie', 'shm/map/trie/trie-walk.c',
      '!trie_live(arena, node) ||', ''),
+    ('allowance: a commit that fails keeps it', 'unit-pages', 'shm/slab/pages.c',
+     'return_allowance(actor, n - done);', ''),
+    ('allowance: pages that were not made keep it', 'unit-pages', 'shm/slab/pages.c',
+     '''                return_allowance(actor, n);
+''', '                (void) 0;\n'),
     ('shortcut: a leaf is unlinked without a mark', 'map-shortcut/get-put', 'shm/map/trie/trie-change.c',
      'if (__builtin_expect(end != NULL, 0))', 'if (0)'),
     ('shortcut: the mark comes after the leaf was unlinked', 'map-shortcut/get-delete', 'shm/map/trie/trie-change.c',

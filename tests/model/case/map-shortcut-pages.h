@@ -19,7 +19,7 @@ static void init_pages(uint32_t n_pages, uint32_t n_made, uint64_t n_entries) {
         header->n_shortcut_pages = n_pages;
         header->n_shortcut_pages_made = n_made;
         world.shortcut_pages = (UINT64_C(1) << n_made) - 1;
-        header->commit_allowance.value = INT64_MAX;
+        header->commit_allowance.value = SHM_ALLOWANCE_MAX;
         set_entries(n_entries);
 }
 

@@ -307,6 +307,28 @@ static void test_allowance(void **state) {
         assert_int_equal(shm_object_alloc(&t->actor, 768, 0, NULL, &handle, NULL), -ENOMEM);
 }
 
+/* An allowance that was drawn in vain comes back: system calls that fail for ever leave nothing behind. */
+static void test_allowance_returned(void **state) {
+        TestArena *t = *state;
+        uint32_t n, n_left = t->arena.n_slabs - 8;
+        int fd = t->arena.fd;
+
+        t->arena.header->commit_allowance.value = 64;
+        t->arena.fd = -1;
+        for (int i = 0; i < 1000; i++) {
+                assert_int_equal(shm_pages_commit(&t->actor, 16, &n), -ENOMEM);
+                assert_false(shm_pages_make(&t->actor, t->arena.shortcuts, 1));
+        }
+        assert_int_equal(t->actor.shortage, SHM_SHORTAGE_SYSTEM);
+        assert_int_equal(t->arena.header->commit_allowance.value, 64);
+        t->arena.fd = fd;
+        for (; n_left > 0; n_left -= n)
+                assert_int_equal(shm_pages_commit(&t->control, n_left < 64 ? n_left : 64, &n), 0);
+        assert_int_equal(shm_pages_commit(&t->actor, 16, &n), 0);
+        assert_int_equal(n, 8);
+        assert_int_equal(t->arena.header->commit_allowance.value, 64 - 8);
+}
+
 static int64_t n_may_commit;
 
 static int64_t find_allowance(void) {
@@ -345,7 +367,7 @@ int main(void) {
                 WITH_ARENA(test_trim_steps),      WITH_ARENA(test_surplus_steps),
                 WITH_ARENA(test_trim_huge),       WITH_ARENA(test_trim_huge_in_use),
                 WITH_ARENA(test_surplus),         WITH_ARENA(test_allowance),
-                WITH_ARENA(test_allowance_found),
+                WITH_ARENA(test_allowance_found), WITH_ARENA(test_allowance_returned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
