@@ -244,6 +244,13 @@ class Limits(SuggestCase):
         self.look()
         found = self.limit()
         self.assertEqual((found['value_bytes'], found['changed']), (12 * MIB, True), found)
+        # There is just room: a limit counts with the tables of slabs, which are no part of the pool's size.
+        stats = self.json('stats')
+        room = stats['size_bytes'] - stats['peaks']['used_bytes']
+        used, = (m['bytes'] for m in self.json('maps'))
+        limit = (room * 104 // 100 * 8 // 9 + used) // 2
+        self.text('maps', 'set', 'values', f'--limit={limit}')
+        self.assertEqual((self.limit()['value_bytes'], used < limit < room), (2 * limit, True))
         # The pool has no room for twice as much.
         self.text('maps', 'set', 'values', '--limit=15M')
         found = self.limit()

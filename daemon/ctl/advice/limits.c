@@ -4,14 +4,15 @@
 #include <string.h>
 
 #include "daemon/ctl/base/format.h"
+#include "shm/format/layout.h"
 
 #define MISSES_MAX 20 /* one get of so many may miss: then the limit fits */
 
-/* Memory that the pool had free when it was fullest. */
+/* Memory that the pool had free when it was fullest, with the tables of its slabs: so limits and entries count it. */
 static uint64_t room_of(const Tslab__StatsReply *stats) {
         uint64_t used = stats->peaks->used_bytes;
 
-        return used < stats->size_bytes ? stats->size_bytes - used : 0;
+        return used < stats->size_bytes ? (stats->size_bytes - used) / SHM_SLAB_SIZE * SHM_SLAB_COST : 0;
 }
 
 /* The map has a part of twice its limit already. Slabs that are not full take an eighth more at most. */
