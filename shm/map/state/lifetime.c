@@ -158,7 +158,13 @@ void shm_map_hold_tags(ShmActor *actor, const ShmTrie *trie, const uint64_t *tag
                         ;
 }
 
+/* Threads that invalidate tags write this word if it is not set. Else the pass that takes it finds the tag gone. */
 void shm_expiry_invalidated(ShmArena *arena) {
-        /* ORDER: rel, pairs with begin_pass(); the tag was freed before. */
-        shm_store_rel(&arena->header->expiry.invalidated, 1);
+        uint64_t *word = &arena->header->expiry.invalidated;
+
+        shm_fence_after_rmw(); /* ORDER: sc, pairs with expire_slab(); the tag was freed before. */
+        /* ORDER: acq; by the fence. */
+        if (shm_load_acq(word) == 0)
+                /* ORDER: rel, pairs with begin_pass(); the tag was freed before. */
+                shm_store_rel(word, 1);
 }
