@@ -124,13 +124,15 @@ static void safety_count_after(SafetyTrial *trial, uint32_t me) {
 }
 
 static pid_t safety_fork(SafetyTrial *trial, uint32_t me, void (*function)(SafetyTrial *, uint32_t)) {
-        pid_t pid = fork();
+        pid_t parent = getpid(), pid = fork();
 
         if (pid < 0)
                 bench_fail("fork failed");
         if (pid > 0)
                 return pid;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) /* it died before that */
+                _exit(1);
         group_self = me;
         group_pin(me);
         function(trial, me);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "tests/api/map-pool.h"
 #include "tests/api/entry-cost.h"
+#include "tests/util/parent.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
@@ -546,7 +546,7 @@ static int caching_child(void *userdata) {
         const Cacher *cacher = userdata;
         void *object;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         for (unsigned i = 0; i < 2000; i++)
                 CHECK(tslab_alloc(cacher->pool, SLOT, TSLAB_EPOCH_CURRENT, &handles[i], &object) == 0);
         for (unsigned i = 0; i < 2000; i++)

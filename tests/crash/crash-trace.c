@@ -3,13 +3,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/crash/crash-processor.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define CHILD_SECONDS 600
@@ -78,7 +78,7 @@ static void run(TraceShared *shared, World *world, const Operation *operation) {
         Child child = { .shared = shared, .world = world, .operation = operation };
         pthread_t thread;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         alarm(CHILD_SECONDS);
         if (operation->enter && operation->enter(world) != 0)
                 _exit(1);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "shm/maintain/freeze.h"
 #include "shm/slab/slab.h"
 #include "tests/crash/crash-world.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define N_OBJECTS 200 /* in each class; of the first half every third stays. With TSLAB_TEST_FULL=1 */
@@ -65,7 +65,7 @@ static void be_victim(const DaemonFixture *daemon, int fd) {
         uint32_t epoch;
         char byte;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         raw_client_open(&client, daemon, 0);
         fill(&client.actor, 0);
         for (int i = 0; i < N_PENDING; i++)
@@ -155,7 +155,7 @@ static void ask(DaemonPool *pool, ProtoRequest *request) {
                 ProtoReply *reply = NULL;
                 int r;
 
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                end_with_parent();
                 r = proto_call(pool->control, request, CALL_USEC, NULL, NULL, &reply, NULL);
                 (void) !write(fds[1], &r, sizeof(r));
                 _exit(0);

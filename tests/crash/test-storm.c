@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +30,7 @@
 #include "tests/crash/deaths.h"
 #include "tests/crash/operator.h"
 #include "tests/util/daemon-fixture.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define N_WORKERS 6
@@ -202,7 +202,7 @@ static void start(Storm *storm, unsigned worker) {
 
         assert_true(pid >= 0);
         if (pid == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                end_with_parent();
                 alarm(WATCHDOG_SECONDS);
                 (void) !nice(10); /* the killer shall not wait for a processor */
                 work(storm, worker, storm->random + worker);

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define FILE_ID 2U
@@ -105,7 +105,7 @@ bool fuse_mount(FuseMount *fs) {
         fs->server = fork();
         assert_true(fs->server >= 0);
         if (fs->server == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                end_with_parent();
                 serve(fuse);
         }
         close(fuse);

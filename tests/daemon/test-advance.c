@@ -3,7 +3,7 @@
 #include <tslab.h>
 
 #include "tests/util/advance.h"
-#include "tests/util/small-daemon.h"
+#include "tests/daemon/small-daemon.h"
 #include "tests/util/test.h"
 
 static void test_advance_from(void **state) {

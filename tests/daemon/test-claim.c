@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
 #include "tests/util/daemon-fixture.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define N_WORKERS 8
@@ -73,7 +73,7 @@ static pid_t start(const char *socket, struct tslab *pool) {
         assert_true(pid >= 0);
         if (pid != 0)
                 return pid;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         if (!pool && tslab_open(&pool, socket, NULL) != 0)
                 _exit(5);
         work(pool);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "proto/deadline.h"
-#include "tests/util/small-daemon.h"
+#include "tests/daemon/small-daemon.h"
 
 #define YEAR (INT64_C(365) * 24 * 3600)
 #define LONG_MS 600000U

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <tslab.h>
@@ -14,6 +13,7 @@
 #include "proto/deadline.h"
 #include "shm/epoch/epoch.h"
 #include "tests/util/ctl.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define N_PROCESSES 4
@@ -71,7 +71,7 @@ static int run_process(Shared *shared, const char *socket, uint32_t process) {
         Thread threads[N_THREADS];
         struct tslab *pool;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         if (tslab_open(&pool, socket, NULL) < 0)
                 return 1;
         for (uint32_t i = 0; i < N_THREADS; i++) {

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <tslab.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
 #include "tests/util/ctl.h"
+#include "tests/util/parent.h"
 #include "tests/util/role.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
@@ -119,7 +119,7 @@ static void *answer_from_thread(void *userdata) {
 static void leave_child(void) {
         if (fork() != 0)
                 return;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         for (;;)
                 pause();
 }

@@ -1,7 +1,7 @@
 /* The slots in caches of a thread that sleeps go back after some seconds: by the daemon, or by control calls. */
 #include <unistd.h>
 
-#include "tests/util/small-daemon.h"
+#include "tests/daemon/small-daemon.h"
 
 #define WAIT_SECONDS 60
 

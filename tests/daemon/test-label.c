@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tests/util/ctl.h"
-#include "tests/util/small-daemon.h"
+#include "tests/daemon/small-daemon.h"
 #include "tests/util/test.h"
 
 static void assert_label(struct tslab *pool, uint32_t epoch, const char *label) {

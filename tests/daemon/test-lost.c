@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "tests/daemon/fuse.h"
 #include "tests/util/ctl.h"
 #include "tests/util/daemon-fixture.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define OPEN_TREE_CLONE 1
@@ -35,7 +35,7 @@ static pid_t start_process(const FuseMount *fs) {
         assert_true(pid >= 0);
         if (pid != 0)
                 return pid;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         (void) !write(open_like_memory(fs), "x", 1);
         _exit(1);
 }

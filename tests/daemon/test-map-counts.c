@@ -6,7 +6,7 @@
 
 #include "libclient/map.h"
 #include "proto/deadline.h"
-#include "tests/util/small-daemon.h"
+#include "tests/daemon/small-daemon.h"
 
 #define N_ENTRIES 10U
 #define WRONG 5U /* entries that are not there */

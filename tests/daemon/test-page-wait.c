@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "tests/util/ctl.h"
 #include "tests/util/daemon-fixture.h"
 #include "tests/daemon/fuse.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define N_OBJECTS 3000U
@@ -51,7 +51,7 @@ static pid_t start_holder(const RawPool *pool) {
         assert_true(pid >= 0);
         if (pid != 0)
                 return pid;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         if (pool->daemon.pid != 0)
                 raw_client_open(&client, &pool->daemon, PROTO_ROLE_WRITER);
         page = page_that_never_comes();
@@ -67,7 +67,7 @@ static pid_t start_decoy(const FuseMount *fs) {
         assert_true(pid >= 0);
         if (pid != 0)
                 return pid;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         (void) !write(open(fs->file, O_WRONLY | O_CLOEXEC), "x", 1);
         _exit(1);
 }
@@ -140,7 +140,7 @@ static pid_t start_trim(const DaemonFixture *daemon, int *ret_errors) {
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                end_with_parent();
                 (void) dup2(errors[1], STDERR_FILENO);
                 _exit(ctl_run(daemon, NULL, "trim"));
         }

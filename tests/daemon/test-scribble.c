@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
 #include "shm/slab/slab.h"
 #include "tests/util/daemon-fixture.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define N_ROUNDS 12
@@ -190,7 +190,7 @@ static pid_t begin(const ShmArena *arena, const DaemonFixture *daemon, int ready
                 return pid;
         /* Else cmocka would go on with the next test in the child. The child's output says nothing new. */
         setenv("CMOCKA_TEST_ABORT", "1", 1);
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         (void) freopen("/dev/null", "w", stderr);
         if (arena)
                 scribble_on(arena);

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <tslab_map.h>
 
 #include "shm/arch/atomic.h"
+#include "tests/util/parent.h"
 #include "tests/util/process.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
@@ -86,7 +86,7 @@ static int adding_child(void *userdata) {
         int64_t value;
         int r = 0;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         for (uint64_t i = 0; r == 0; i++) {
                 r = add_once(adder, &adder->sum, "s", &value);
                 if (r == 0 && i == 0)

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/deadline.h"
 #include "tests/stress/churn.h"
 #include "tests/util/ctl.h"
+#include "tests/util/parent.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
 
@@ -53,7 +53,7 @@ static int run_process(Churn *churn, const char *socket, uint64_t owner) {
         struct tslab *pool;
         int r;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         r = tslab_open(&pool, socket, NULL);
         if (r < 0) {
                 fprintf(stderr, "process %llu: open: %s\n", (unsigned long long) owner, strerror(-r));

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <tslab.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "proto/deadline.h"
 #include "shm/arch/atomic.h"
 #include "tests/util/ctl.h"
+#include "tests/util/parent.h"
 #include "tests/util/seed.h"
 #include "tests/util/test.h"
 
@@ -61,7 +61,7 @@ static int work(Shared *shared, const char *socket, uint64_t owner) {
         struct tslab *pool;
         int line = 0;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         if (tslab_open(&pool, socket, NULL) < 0)
                 return 1;
         while (line == 0 && !shm_load_rlx(&shared->stop)) {

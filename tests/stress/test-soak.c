@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +21,8 @@
 #include "shm/arch/atomic.h"
 #include "shm/maintain/check.h"
 #include "shm/stats/stats.h"
+
+#include "tests/util/parent.h"
 
 #define N_WORKERS 4
 #define N_LIVE 2500 /* sessions of each worker */
@@ -134,7 +135,7 @@ static pid_t worker_start(unsigned worker) {
 
         CHECK(pid >= 0);
         if (pid == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                end_with_parent();
                 work(worker);
                 _exit(0);
         }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include "proto/deadline.h"
 #include "shm/cache/cache.h"
 #include "shm/maintain/freeze.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 unsigned daemon_descriptors;
@@ -40,7 +40,7 @@ static void become_daemon(const char *dir, const char *const *arguments, const c
 
         for (size_t i = 0; arguments && arguments[i] && i < 30; i++)
                 argv[i + 1] = arguments[i];
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         for (const char *const *name =
                      (const char *[]){ "TSLAB_POOL", "TSLAB_SIZE", "TSLAB_CLASSES", "TSLAB_EPOCHS",
                                        "TSLAB_THREADS", "TSLAB_RETAIN", "TSLAB_LISTEN", "LISTEN_FDS",

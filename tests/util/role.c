@@ -1,3 +1,4 @@
+#include "tests/util/parent.h"
 #include "tests/util/role.h"
 
 #include <dirent.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ static bool write_all(int fd, const void *data, size_t size) {
 }
 
 static void execute(int in, int out, const char *const *argv) {
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        end_with_parent();
         if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
                 _exit(126);
         (void) close_range(3, UINT32_MAX, CLOSE_RANGE_CLOEXEC);

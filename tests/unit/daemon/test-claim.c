@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "daemon/takeover/adopt.h"
 #include "proto/state-file.h"
 #include "tests/util/arena.h"
+#include "tests/util/parent.h"
 #include "tests/util/test.h"
 
 #define DEPTH 24 /* folders of a path that the kernel cannot tell, as it has more than 4096 bytes */
@@ -37,7 +37,7 @@ static pid_t child_start(const ShmArena *arena, Prepare prepare) {
         if (pid == 0) {
                 bool prepared = prepare(arena);
 
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* where a check fails */
+                end_with_parent(); /* where a check fails */
                 if (prepared && write(ready[1], "", 1) == 1)
                         (void) pause();
                 _exit(EXIT_FAILURE);

@@ -9,13 +9,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <tslab_map.h>
 #include <unistd.h>
 
 #include "shm/owner/owner.h"
+#include "tests/util/parent.h"
 #include "tests/util/process.h"
 #include "tests/util/test.h"
 
@@ -151,7 +151,7 @@ static int be_owner(void *userdata) {
         Child *child = userdata;
         pthread_t thread;
 
-        CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0); /* a test that fails leaves none that is stopped */
+        end_with_parent(); /* a test that fails leaves none that is stopped */
         CHECK(pool_attach(child->pool) == 0);
         if (child->pends)
                 CHECK(tslab_alloc_pending(child->pool, 64, TSLAB_EPOCH_CURRENT, child->pending, NULL) == 0);
