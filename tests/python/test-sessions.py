@@ -112,6 +112,16 @@ class Users(unittest.TestCase):
         self.assertEqual((len(self.store), self.store.sessions_of('nobody'), self.store.sessions_of('bob')), (1, [], [b'd']))
         self.assertEqual(len(tslab.Map(self.pool, 'sessions.users')), 1, 'a user without sessions takes no memory')
 
+    def test_users_whose_sessions_ended(self):
+        """Nobody ends the sessions of most users: these end by themselves."""
+        self.log_in('bob', 'of bob')
+        for i in range(500):
+            self.log_in(f'user {i}', f'session {i}')
+            self.store.delete(f'session {i}')
+        self.assertLess(len(tslab.Map(self.pool, 'sessions.users')), 50)
+        self.assertEqual(self.store.sessions_of('bob'), [b'of bob'])
+        self.assertNotIn('_users_lock', self.store.__getstate__(), 'which nobody can pickle')
+
     def test_no_session_is_missed(self):
         """Workers log one user in at once."""
         pids = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import math
+import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar
 
 from tslab._behind import Behind, version_of
 from tslab._bytes import Key, copied, encoded, raw
@@ -13,13 +14,14 @@ from tslab._store import Store
 from tslab.cache import Cache
 from tslab.errors import ChangedError, Error, TooLargeError
 from tslab.lock import Lock
-from tslab.map import CLAIM_SECONDS, TTL_MAX, Lifetime, Map, seconds, ttl_ms
+from tslab.map import CLAIM_SECONDS, TTL_MAX, Entry, Lifetime, Map, seconds, ttl_ms
 from tslab.near import _packed, _unpacked
 from tslab.pool import EPOCH_CURRENT, Pool
 
 _Result = TypeVar('_Result')
 _ENTRY_SIZE = 40        # an entry takes so much beside its key
 _LIFETIME = 1800
+_LOOKS = 2              # at other users, for each assignment
 
 
 def _lifetime(lifetime: Lifetime) -> float:
@@ -97,12 +99,19 @@ class SessionStore(Store):
         self.lifetime = _LIFETIME if self._chosen is None else self._chosen
         self._behind = None if behind is None else Behind(self, behind, prefix=prefix, near=near, while_away=while_away)
         self._beside: Dict[str, Cache] = {}
+        self._init_look()
+
+    def _init_look(self) -> None:
+        self._users: Iterator[Tuple[bytes, Entry]] = iter(())
+        self._users_lock = threading.Lock()
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**super().__getstate__(), '_beside': {}, '_behind': self._behind and self._behind.options()}
+        state: Dict[str, Any] = {**super().__getstate__(), '_beside': {}, '_behind': self._behind and self._behind.options()}
+        return {name: value for name, value in state.items() if name not in ('_users', '_users_lock')}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
+        self._init_look()
         self._behind = state['_behind'] and Behind(self, **state['_behind'])
 
     def get(self, session: Key) -> Optional[bytes]:
@@ -193,12 +202,32 @@ class SessionStore(Store):
 
     def assign(self, session: Key, user: Key) -> None:
         """Says whose session it is, once it is set. That holds for ten years after the last call for this user. A session
-        that gets another id is assigned anew."""
+        that gets another id is assigned anew. Each call also looks at two other users, and forgets those without sessions."""
         key, id_ = encoded(user), encoded(session)
         if self._behind:
             self._behind.assign(key, id_)
         else:
             self._change_ids(key, lambda ids: [*(i for i in ids if i != id_ and i in self), id_])
+            self._forget_users()
+
+    def _forget_users(self) -> None:
+        """Else a record would be left of each user that ever was."""
+        if not self._users_lock.acquire(blocking=False):
+            return          # another thread is at it
+        try:
+            users = self._map_beside('users')
+            for _ in range(_LOOKS):
+                user, entry = next(self._users, (None, None))
+                if user is None or entry is None:
+                    self._users = users._use(Map.entries)
+                elif not any(id_ in self for id_ in _ids(entry.value)):
+                    users._use(Map.delete, user, entry.version)
+        except ChangedError:
+            pass            # a session was assigned meanwhile
+        except Error:
+            self._users = iter(())      # the assignment is done: another will see to it
+        finally:
+            self._users_lock.release()
 
     def sessions_of(self, user: Key) -> List[bytes]:
         """The ids of a user's sessions that are there; the one that was assigned last comes last, where no engine has them."""
