@@ -21,7 +21,8 @@
  *   3. Only leaves with SHM_LEAF_SHORTCUT have shortcuts: the others are unlinked without a mark. The flag never
  *      changes. A root says whether any leaf may have it, from before the first has.
  *   4. Leaves of a map that was removed are not marked. So a get looks at the trie's root after all else.
- *   5. A word is stored after its leaf was linked, and read before the leaf's bytes are. So these bytes are the leaf's.
+ *   5. A word is stored after its leaf was linked, and read before the leaf's bytes are. But an old word may name a
+ *      leaf that came later: a get reads its end, without a mark, before the rest. So these bytes are the leaf's.
  *   6. A page has memory before it is in use, and is below n_shortcut_pages_made before it has any. A thread that is
  *      late may store into a page that went: such memory goes with the next pages that go.
  *

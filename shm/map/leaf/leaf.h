@@ -196,10 +196,12 @@ static inline bool shm_map_view_guessed(const ShmArena *arena, uint64_t handle, 
             /* ORDER: acq, pairs with shm_uncached_alloc(); the bytes are read after it. */
             shm_load_acq(shm_slot_tag(arena, id)) != shm_handle_tag(arena->key, handle))
                 return false;
+        /* ORDER: acq, pairs with leaf_arrive(); before the rest. What led here may be older than the leaf. */
+        if (shm_load_acq(&((ShmMapLeaf *) object)->expires) != shm_leaf_seal(handle))
+                return false;
         shm_racy_copy(&ret->head, object, sizeof(ret->head));
         size = sizeof(ShmMapLeaf) + ret->head.key_size + (uint64_t) ret->head.value_size;
-        if (ret->head.expires != shm_leaf_seal(handle) || ret->head.hash != hash ||
-            ret->head.flags & SHM_LEAF_ODD || size > room ||
+        if (ret->head.hash != hash || ret->head.flags & SHM_LEAF_ODD || size > room ||
             arena->classes[shm_arena_class(arena, size)].size != room)
                 return false;
         ret->handle = handle;

@@ -322,6 +322,40 @@ static void t2_drain(void) {
                 shm_store_rlx(end_in_slot(handle), victim_end());
 }
 
+/* As pre_none(); the slot was used since, so that the old shortcut names the key's next leaf already. */
+static void pre_used(void) {
+        one_slot();
+        map_ready(1);
+        use_slot(TAGS - 1);
+}
+
+/* A get guesses how large the leaf's slot is, since it read another before. */
+static void pre_used_guess(void) {
+        pre_used();
+        *(uint32_t *) &map_tries[1].leaf_room = WORLD_SIZE_4;
+}
+
+/* As large a slot as for the value before, and another size. */
+static void t0_insert_long(void) {
+        const ShmMapPut put = { .mode = SHM_MAP_INSERT, .value = "nn", .value_size = 2 };
+        ShmMapKey key = map_key(0);
+
+        world.results[0] = shm_map_put(world_actor(0), &map_tries[0], &key, &put, NULL);
+}
+
+static void t1_get_long(void) {
+        ShmMapKey key = map_key(0);
+        char value[2];
+        ssize_t n = shm_map_get(&map_tries[1], &key, value, sizeof(value), NULL);
+
+        if (n < 0)
+                return;
+        if (n != 2 || value[0] != 'n' || value[1] != 'n')
+                model_fail("a get finds %zd bytes of a value of 2", n);
+        if (get_by_trie(1) != 'n')
+                model_fail("a get finds a leaf that is not linked");
+}
+
 /* When shm_map_remove() has returned, calls that begin find no map. */
 static void t0_remove_get(void) {
         char value;
@@ -356,6 +390,8 @@ static const ModelCase model_cases[] = {
         TWO("get-revoke", pre_revoke, t0_revoke_put, t1_get_twice, post),
         { .name = "get-drain", .pre = pre_drain, .actors = { t0_delete, t1_get_twice, t2_drain }, .post = post,
           .deaths = 1, .preemptions = 2, .full_preemptions = 3, .weak_full = true },
+        TWO("get-insert-used", pre_used, t0_insert_long, t1_get_long, post),
+        TWO("get-insert-guess", pre_used_guess, t0_insert_long, t1_get_long, post),
         TWO("put-free", pre_room, t0_put, t1_delete_take_slot, post_victim),
 };
 /* clang-format on */
