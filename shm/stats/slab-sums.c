@@ -86,12 +86,12 @@ static void sum_slab(ShmSlabSums *sums, uint32_t seen, int64_t sign) {
 
 /*
  * The number of slabs that were ever committed is read after the mark was cleared: words above it change later, and
- * that sets the mark again.
+ * that sets the mark again. It is of the arena, and so may be less now than when the group was chosen.
  */
 static void sum_group(ShmSlabSums *sums, uint32_t group) {
         uint32_t slab = group * SHM_CHANGED_SLABS, end = shm_arena_n_slabs_ever(sums->arena);
 
-        end = end - slab < SHM_CHANGED_SLABS ? end : slab + SHM_CHANGED_SLABS;
+        end = end < slab + SHM_CHANGED_SLABS ? end : slab + SHM_CHANGED_SLABS;
         for (; slab < end; slab++) {
                 uint32_t now = digest_word(sums->arena, shm_slab_word(sums->arena, slab));
 
