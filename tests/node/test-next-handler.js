@@ -76,6 +76,30 @@ test('a page is of one build, and what was fetched of all', async (t) => {
   for (const key of ['/build', 'hash']) assert.strictEqual(await blue().get(key), null);
 });
 
+test('an empty BUILD_ID, as while it is being written, is none yet', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tslab-next-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const built = () => new Handler({ serverDistDir: path.join(folder, 'server') });
+  writeFileSync(path.join(folder, 'BUILD_ID'), '');
+  await built().set('/early', page('early'), lasting);
+  writeFileSync(path.join(folder, 'BUILD_ID'), 'id');
+  assert.strictEqual(await built().get('/early'), null);
+  await built().set('/early', page('early'), lasting);
+  assert.notStrictEqual(await built().get('/early'), null);
+});
+
+test('an image serves the next build', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tslab-next-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const of = (id) => {
+    mkdirSync(path.join(folder, id));
+    writeFileSync(path.join(folder, id, 'BUILD_ID'), id);
+    return new Handler({ serverDistDir: path.join(folder, id, 'server') });
+  };
+  await of('old').set('image', { kind: 'IMAGE', buffer: Buffer.from('png'), revalidate: 60 }, { kind: 'IMAGE' });
+  assert.strictEqual((await of('new').get('image', { kind: 'IMAGE' })).value.buffer.toString(), 'png');
+});
+
 test('a page that was begun before its tag was revalidated is not found', async () => {
   const maker = request();
   assert.strictEqual(await maker.get('/begun', {}), null);

@@ -7,7 +7,7 @@
 // "next-tags" is that of next-tags.js.
 //
 // A page is of one build, and names files that others lack: so its key has the build's id, and each build finds its own
-// pages alone, as in Next.js's own cache. What was fetched serves the next build, too.
+// pages alone, as in Next.js's own cache. What was fetched serves the next build, too, and so do images.
 
 const { readFileSync } = require('node:fs');
 const path = require('node:path');
@@ -25,14 +25,14 @@ function buildOf(folder) {
   if (id !== undefined) return id;
   try {
     id = encodeURIComponent(readFileSync(path.join(folder, '..', 'BUILD_ID'), 'utf8').trim());
-    builds.set(folder, id);
+    if (id !== '') builds.set(folder, id); // it is empty for a moment while it is written
     return id;
   } catch {
     return '';
   }
 }
 
-const isFetched = (value) => value?.kind === 'FETCH';
+const isFetched = (value) => value?.kind === 'FETCH' || value?.kind === 'IMAGE';
 
 /** { cache, tags }, or undefined. */
 function tryMaps() {
