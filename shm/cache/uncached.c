@@ -22,7 +22,8 @@
 #include "shm/slab/search.h"
 #include "shm/slab/slab.h"
 
-int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle) {
+int shm_uncached_alloc_before(ShmActor *actor, uint64_t key, uint32_t before, const ShmPending *pending,
+                              uint64_t *ret_handle) {
         ShmArena *arena = actor->arena;
         uint32_t *tag, value;
         uint64_t handle;
@@ -30,7 +31,7 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending,
         SlotId id;
         int r;
 
-        r = shm_search(actor, &(ShmWant){ .key = key, .n = 1 }, &found);
+        r = shm_search(actor, &(ShmWant){ .key = key, .n = 1, .before = before }, &found);
         if (r)
                 return r;
 
@@ -59,6 +60,10 @@ int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending,
         shm_actor_count(actor, SHM_COUNT_ALLOCS_UNCACHED, 1);
         *ret_handle = handle;
         return 0;
+}
+
+int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle) {
+        return shm_uncached_alloc_before(actor, key, 0, pending, ret_handle);
 }
 
 int shm_uncached_free(ShmActor *actor, uint32_t tag, SlotId id, ShmFinal *final) {

@@ -31,6 +31,9 @@ static inline int shm_pending_note(ShmActor *actor, const ShmPending *pending, u
 
 /* Allocates an object of this class, epoch and era. -ENOMEM, -ENOBUFS (no note left). */
 int shm_uncached_alloc(ShmActor *actor, uint64_t key, const ShmPending *pending, uint64_t *ret_handle);
+/* As shm_uncached_alloc(), in a slab before this one that has other objects. */
+int shm_uncached_alloc_before(ShmActor *actor, uint64_t key, uint32_t before, const ShmPending *pending,
+                              uint64_t *ret_handle);
 /*
  * Words of an object that threads change in place, each from a value that it read before, as long as the object is
  * live. They are closed once its tag is even, and before its slot can be another object's: a change that comes late

@@ -69,10 +69,10 @@ static bool search_claim(ShmActor *actor, const ShmWant *want, uint32_t slab, Sh
 
 /*
  * A slab that became free is in its set of partial slabs for some time yet. It is taken from there, and both its bits
- * stay, unless the actor spares free slabs: then a slab with a slot may come after it.
+ * stay, unless free slabs are to be spared: then a slab with a slot may come after it.
  */
-static bool search_spares(const ShmActor *actor, uint32_t set, uint32_t slab) {
-        return actor->mode == SHM_CACHE_SPARING && set != SHM_SET_FREE &&
+static bool search_spares(const ShmActor *actor, uint32_t set, const ShmWant *want, uint32_t slab) {
+        return (actor->mode == SHM_CACHE_SPARING || want->before != 0) && set != SHM_SET_FREE &&
                slab_word_state(shm_slab_word(actor->arena, slab)) == SLAB_FREE;
 }
 
@@ -82,7 +82,7 @@ static bool search_range(ShmActor *actor, uint32_t set, const ShmWant *want, uin
         uint32_t slab, skips = 0;
 
         for (; skips < SKIPS_MAX && shm_set_find(arena, set, from, &slab) && slab < end; from = slab + 1) {
-                if (!search_spares(actor, set, slab) && search_claim(actor, want, slab, ret))
+                if (!search_spares(actor, set, want, slab) && search_claim(actor, want, slab, ret))
                         return true;
                 if (shm_set_wants(arena, set, shm_slab_word(arena, slab)))
                         skips++;
@@ -147,6 +147,8 @@ int shm_search(ShmActor *actor, const ShmWant *want, ShmFound *ret) {
                 shm_set_partial(actor->arena, slab_key_epoch(want->key), slab_key_class(want->key));
         uint32_t n;
 
+        if (want->before != 0)
+                return search_range(actor, partial, want, 0, want->before, ret) ? 0 : -ENOMEM;
         for (;;) {
                 if (search_set(actor, partial, want, ret) || search_free(actor, want, ret))
                         return 0;

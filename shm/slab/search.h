@@ -11,6 +11,7 @@ typedef struct ShmWant {
         uint32_t n;
         bool hold;
         bool no_commit; /* fail if no committed slab has slots */
+        uint32_t before; /* not 0: only in slabs before this one of which other slots are taken */
 } ShmWant;
 
 typedef struct ShmFound {

@@ -144,7 +144,7 @@ __attribute__((noinline)) static int seek_cell(ShmActor *actor, const ShmTrie *t
         if (view.head.flags != flags)
                 return -EINVAL;
         actor->found = (ShmFoundCell){
-                .root = trie->root,
+                .root = c.frozen ? 0 : trie->root, /* 0: it is not found again */
                 .leaf = view.handle,
                 .key = view.bytes,
                 .cell = shm_map_view_cell(&view),

@@ -23,6 +23,7 @@
 #include "shm/map/state/lifetime.h"
 #include "shm/map/state/tally.h"
 #include "shm/map/state/unlink.h"
+#include "shm/map/trie/trie-move.h"
 #include "shm/slab/set.h"
 #include "shm/slab/slab.h"
 
@@ -275,10 +276,14 @@ static bool is_new(const ShmTrie *trie, uint32_t class, SlotId id) {
 static uint64_t evict_chosen(ShmActor *actor, const ShmTrie *trie, uint32_t class, SlotId id, uint64_t old) {
         ShmTrieCursor c;
         ShmMapView view;
+        uint64_t cost;
 
-        return find_victim(trie, id, old, &view, &c) && !is_new(trie, class, id)
-                       ? evict_found(actor, trie, &view, &c)
-                       : 0;
+        if (!find_victim(trie, id, old, &view, &c) || is_new(trie, class, id))
+                return 0;
+        cost = evict_found(actor, trie, &view, &c);
+        if (cost != 0)
+                shm_trie_move(actor, trie, &c);
+        return cost;
 }
 
 /* The hand has come to the end of the slabs: this is the first of the two ends of its sweep. */

@@ -14,7 +14,8 @@
  *
  * To renew a node, a thread raises the node's tag by 2, which gives the slot another handle. Then it writes the words
  * anew, with the seal of the new handle, and puts that handle into the word above. This needs no memory, so a delete
- * cannot fail for lack of it. A copy into a new node would be simpler, but could fail.
+ * cannot fail for lack of it. A copy into a new node would be simpler, but could fail. Until the word above has the new
+ * handle, nobody changes the words: so a node that is moved (trie-move.c) may be renewed meanwhile.
  *
  * Nodes of the first levels (n_fixed) stay: at most 65 nodes of 64 words, 33 KiB a map. A small map would otherwise
  * remove and make them all the time. Buckets stay, too: see invariant 5 in trie-walk.c. Where there is a class
@@ -57,14 +58,6 @@
 
 #define FREEZE_TRIES_MAX 10000 /* others win each time: not by chance */
 
-/* A node that is to be removed, or whose removal has begun, and the word above it. */
-typedef struct Removal {
-        ShmTrieCursor above;
-        uint64_t node; /* as the word above names it */
-        uint64_t *words;
-        uint32_t n_words;
-} Removal;
-
 /* Whether the node of the cursor's word is to be removed, or another thread has begun to remove it. */
 static bool is_sparse(const ShmTrie *trie, const ShmTrieCursor *c) {
         uint64_t *words = c->word - c->index, seal = shm_trie_seal(c->node);
@@ -90,7 +83,7 @@ static bool is_sparse(const ShmTrie *trie, const ShmTrieCursor *c) {
  * Finds the first node of the path whose removal has begun. If there is none, and `sparse` is set, finds the last node
  * of the path, if that is to be removed. *ret_found: whether one was found. SHM_TRIE_E_CHANGED: begin again. -EIDRM.
  */
-static int find_removal(const ShmTrie *trie, uint64_t hash, bool sparse, Removal *ret, bool *ret_found) {
+static int find_removal(const ShmTrie *trie, uint64_t hash, bool sparse, TrieRemoval *ret, bool *ret_found) {
         ShmTrieCursor c;
         int r;
 
@@ -122,7 +115,7 @@ static uint64_t frozen_word(uint64_t raw, uint64_t seal) {
  * Freezes two words at once, with half as many locked instructions. *ret: the words as they are then. False: the node
  * has another tag by now.
  */
-static bool freeze_pair(const ShmTrie *trie, const Removal *removal, ShmPair *at, ShmPair *ret) {
+static bool freeze_pair(const ShmTrie *trie, const TrieRemoval *removal, ShmPair *at, ShmPair *ret) {
         uint64_t seal = shm_trie_seal(removal->node);
         /* ORDER: acq; before the tag: what was read was of this node. */
         ShmPair raw = { shm_load_acq(&at->low), shm_load_acq(&at->high) };
@@ -138,15 +131,11 @@ static bool freeze_pair(const ShmTrie *trie, const Removal *removal, ShmPair *at
         return false;
 }
 
-/*
- * *ret_n: how many words are not empty; *ret_value: one of these, as it was before it was frozen. False: the node has
- * another tag by now.
- */
-static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *ret_n, uint64_t *ret_value) {
+bool trie_freeze_words(const ShmTrie *trie, const TrieRemoval *removal, TrieFrozen *ret) {
         uint64_t seal = shm_trie_seal(removal->node);
 
-        *ret_n = 0;
-        *ret_value = 0;
+        ret->last = 0;
+        ret->n = 0;
         for (uint32_t i = 0; i < removal->n_words; i += 2) {
                 ShmPair pair;
 
@@ -157,17 +146,19 @@ static bool freeze_words(const ShmTrie *trie, const Removal *removal, uint32_t *
 
                         if (shm_trie_is_frozen(value))
                                 value = shm_trie_thaw(value);
+                        if (ret->values)
+                                ret->values[i + k] = value;
                         if (value == 0)
                                 continue;
-                        ++*ret_n;
-                        *ret_value = value;
+                        ret->n++;
+                        ret->last = value;
                 }
         }
         return true;
 }
 
 /* Writes those words of the node's next version that are not written yet. False: the renewal has ended. */
-static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t renewed) {
+static bool renew_words(const ShmTrie *trie, const TrieRemoval *removal, uint64_t renewed) {
         TrieLink above = { removal->above.word, removal->above.raw, removal->above.node };
         uint64_t seal = shm_trie_seal(removal->node), next = shm_trie_seal(renewed);
 
@@ -185,7 +176,7 @@ static bool renew_words(const ShmTrie *trie, const Removal *removal, uint64_t re
 }
 
 /* -EIDRM: the next version of this very node could not be linked. */
-static int renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal) {
+static int renew_node(ShmActor *actor, const ShmTrie *trie, const TrieRemoval *removal) {
         uint32_t tag = shm_handle_tag(trie->arena->key, removal->node), expected = tag;
         SlotId id = shm_handle_slot(removal->node);
         uint64_t renewed = shm_handle_make(trie->arena->key, id, tag + 2);
@@ -203,7 +194,7 @@ static int renew_node(ShmActor *actor, const ShmTrie *trie, const Removal *remov
 }
 
 /* *noted: see shm_trie_shrink_at(). */
-static int note_node(ShmActor *actor, const ShmTrie *trie, const Removal *removal, uint64_t *noted) {
+static int note_node(ShmActor *actor, const ShmTrie *trie, const TrieRemoval *removal, uint64_t *noted) {
         int r = *noted ? shm_actor_renote(actor, *noted, removal->node)
                        : shm_actor_note(actor, removal->node, trie->root, removal->above.hash);
 
@@ -216,19 +207,18 @@ static int note_node(ShmActor *actor, const ShmTrie *trie, const Removal *remova
  * 0: this thread removed the node. SHM_TRIE_E_CHANGED: another thread did, the node was renewed, or the word above
  * changed.
  */
-static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *removal, uint64_t *noted) {
+static int end_removal(ShmActor *actor, const ShmTrie *trie, const TrieRemoval *removal, uint64_t *noted) {
         bool frozen, removed = false;
-        uint64_t value;
-        uint32_t n;
+        TrieFrozen at = {};
         int r;
 
         r = note_node(actor, trie, removal, noted);
         if (r)
                 return r;
-        frozen = shm_actor_guard(actor, removal->node) && freeze_words(trie, removal, &n, &value);
+        frozen = shm_actor_guard(actor, removal->node) && trie_freeze_words(trie, removal, &at);
         shm_actor_unguard(actor);
-        if (frozen && n <= 1 && !shm_trie_is_inner(value)) {
-                removed = trie_change(actor, &removal->above, value);
+        if (frozen && trie_is_needless(&at)) {
+                removed = trie_change(actor, &removal->above, at.last);
                 if (removed)
                         (void) shm_object_free(actor, removal->node);
         } else if (frozen || !trie_live(trie->arena, removal->node)) {
@@ -239,7 +229,7 @@ static int end_removal(ShmActor *actor, const ShmTrie *trie, const Removal *remo
 
 int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret_found) {
         uint64_t noted = 0;
-        Removal removal;
+        TrieRemoval removal;
         int r;
 
         *ret_found = false;
@@ -252,8 +242,7 @@ int shm_trie_help(ShmActor *actor, const ShmTrie *trie, uint64_t hash, bool *ret
         return r == SHM_TRIE_E_CHANGED ? 0 : r;
 }
 
-/* Finds the word above the cursor's node, and looks for no removals on the way. False: the node is no longer there. */
-static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret) {
+bool trie_find_above(const ShmTrie *trie, const ShmTrieCursor *c, TrieRemoval *ret) {
         trie_begin(trie, &ret->above, c->hash);
         if (trie_load(trie, &ret->above) != 0)
                 return false;
@@ -263,12 +252,13 @@ static bool find_above(const ShmTrie *trie, const ShmTrieCursor *c, Removal *ret
         ret->node = c->node;
         ret->words = c->word - c->index;
         ret->n_words = trie_level(trie, c->depth - 1)->n_words;
-        return ret->above.depth == c->depth - 1 && ret->above.value == (c->node ^ SHM_TRIE_FLIP);
+        return ret->above.depth == c->depth - 1 && !ret->above.unlinked &&
+               ret->above.value == (c->node ^ SHM_TRIE_FLIP);
 }
 
-static int shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t *noted) {
+int trie_shrink_path(ShmActor *actor, const ShmTrie *trie, uint64_t hash, uint64_t *noted) {
         bool found = true;
-        Removal removal;
+        TrieRemoval removal;
         int r = 0;
 
         /*
@@ -290,7 +280,7 @@ static void shrink_kept(ShmActor *actor, const ShmTrie *trie) {
         if (!trie || trie->root != actor->kept.root)
                 trie = shm_trie_open(&other, actor->arena, actor->kept.root) == 0 ? &other : NULL;
         if (trie)
-                (void) shrink_path(actor, trie, actor->kept.hash, &actor->kept.note);
+                (void) trie_shrink_path(actor, trie, actor->kept.hash, &actor->kept.note);
         (void) shm_actor_unnote(actor, actor->kept.note);
         actor->kept.note = 0;
 }
@@ -337,22 +327,22 @@ void shm_trie_settle(ShmActor *actor) {
 }
 
 int shm_trie_shrink_at(ShmActor *actor, const ShmTrie *trie, const ShmTrieCursor *c, uint64_t *noted) {
-        Removal removal;
+        TrieRemoval removal;
         int r;
 
         if (!is_sparse(trie, c) || keep_path(actor, trie, c->hash, noted))
                 return 0;
-        if (!find_above(trie, c, &removal))
-                return shrink_path(actor, trie, c->hash, noted);
+        if (!trie_find_above(trie, c, &removal))
+                return trie_shrink_path(actor, trie, c->hash, noted);
         r = end_removal(actor, trie, &removal, noted);
         if (r == SHM_TRIE_E_CHANGED || (r == 0 && is_sparse(trie, &removal.above)))
-                r = shrink_path(actor, trie, c->hash, noted);
+                r = trie_shrink_path(actor, trie, c->hash, noted);
         return r;
 }
 
 int shm_trie_shrink(ShmActor *actor, const ShmTrie *trie, uint64_t hash) {
         uint64_t noted = 0;
-        int r = shrink_path(actor, trie, hash, &noted);
+        int r = trie_shrink_path(actor, trie, hash, &noted);
 
         (void) shm_actor_unnote(actor, noted);
         return r;

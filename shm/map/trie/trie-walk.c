@@ -70,7 +70,16 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
         if (shm_trie_is_frozen(c->value))
                 c->value = c->raw ^ shm_trie_seal(c->node);
         c->node = renewed;
+        c->unlinked = true;
         return 0;
+}
+
+/*
+ * Whether the cursor is in the node of which `stop` is the value. A node that is renewed is met so, since no word holds
+ * its next version yet.
+ */
+static bool is_in(const ShmTrieCursor *c, uint64_t stop) {
+        return c->unlinked && c->node == (stop ^ SHM_TRIE_FLIP);
 }
 
 /*
@@ -78,18 +87,21 @@ int trie_load_renewed(const ShmTrie *trie, TrieLink above, ShmTrieCursor *c) {
  * since the trie is removed. SHM_TRIE_E_CHANGED: begin at the root. -EIDRM.
  */
 static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
+        bool is_frozen;
         int r = 0;
 
         for (;;) {
-                while (r == 0 && shm_trie_is_inner(c->value) && c->value != stop)
+                while (r == 0 && shm_trie_is_inner(c->value) && c->value != stop && !is_in(c, stop))
                         r = trie_down(trie, c);
-                c->frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
+                is_frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
+                c->frozen = is_frozen || (r == 0 && c->unlinked);
                 if (__builtin_expect(!c->frozen, 1))
                         return r == 0 && c->raw == SHM_TRIE_CLOSED ? -EIDRM : r;
                 if (!trie_is_removable(trie, c->depth) && stop == 0)
                         return -EIDRM; /* nobody could end that removal: the trie is removed */
-                c->value = shm_trie_thaw(c->value);
-                if (!shm_trie_is_inner(c->value) || c->value == stop)
+                if (is_frozen)
+                        c->value = shm_trie_thaw(c->value);
+                if (!shm_trie_is_inner(c->value) || c->value == stop || is_in(c, stop))
                         return 0;
         }
 }
@@ -201,7 +213,7 @@ void shm_trie_prefetch(const ShmTrie *trie, const uint64_t *hashes, uint32_t n) 
 int shm_trie_reload(const ShmTrie *trie, ShmTrieCursor *c) {
         int r = trie_load(trie, c);
 
-        if (r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value))
+        if (r == 0 && (c->unlinked || (!shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value))))
                 r = SHM_TRIE_E_CHANGED;
         r = r ?: walk_path(trie, c, 0);
         return r == SHM_TRIE_E_CHANGED ? seek_slowly(trie, c->hash, c) : r;
@@ -231,7 +243,7 @@ static int walk_contains(const ShmTrie *trie, uint64_t hash, uint64_t handle, bo
 
                 if (r)
                         return r == SHM_TRIE_E_CHANGED && !trie_live(trie->arena, trie->root) ? -EIDRM : r;
-                *ret = c.value == handle || c.value == inner;
+                *ret = c.value == handle || c.value == inner || is_in(&c, inner);
                 if (*ret || !bucket_goes_on(trie, &c))
                         return 0;
                 c.index++;

@@ -113,7 +113,7 @@ static inline uint64_t *trie_node(const ShmTrie *trie, uint64_t handle, const Sh
 }
 
 /* Goes one level down, from a word that holds an inner node. The depth is bounded: a damaged arena may have circles. */
-static inline int trie_down(const ShmTrie *trie, ShmTrieCursor *c) {
+static inline __attribute__((always_inline)) int trie_down(const ShmTrie *trie, ShmTrieCursor *c) {
         const ShmTrieLevel *level = trie_level(trie, c->depth);
         uint64_t *node = trie_node(trie, c->value ^ SHM_TRIE_FLIP, level);
         TrieLink above = { c->word, c->raw, c->node };
@@ -124,5 +124,6 @@ static inline int trie_down(const ShmTrie *trie, ShmTrieCursor *c) {
         c->word = node + c->index;
         c->node = c->value ^ SHM_TRIE_FLIP;
         c->depth++;
+        c->unlinked = false;
         return trie_load(trie, c) == 0 ? 0 : trie_load_renewed(trie, above, c);
 }

@@ -8,7 +8,6 @@
 #define TOP_BITS 6
 #define N_TOP 2
 #define LOW_BITS_MIN 3
-#define LOW_BITS_MAX 4
 #define BITS_MIN 3 /* a node of the smallest class there can be */
 #define BITS_MAX 9 /* in the largest node */
 
@@ -36,7 +35,7 @@ static uint32_t node_size(const ShmArena *arena, uint8_t bits) {
 static uint8_t choose_low_bits(const ShmArena *arena) {
         uint8_t best = LOW_BITS_MIN;
 
-        for (uint8_t bits = LOW_BITS_MIN + 1; bits <= LOW_BITS_MAX; bits++)
+        for (uint8_t bits = LOW_BITS_MIN + 1; bits <= SHM_TRIE_LOW_BITS_MAX; bits++)
                 if ((8U << bits) <= shm_arena_size_max(arena) &&
                     node_size(arena, bits) * best < node_size(arena, best) * bits)
                         best = bits;
@@ -107,7 +106,7 @@ int shm_trie_open(ShmTrie *trie, ShmArena *arena, uint64_t handle) {
         if (r)
                 return r;
         if (root.magic != SHM_TRIE_MAGIC || !bits_fit(arena, root.top_bits) ||
-            !bits_fit(arena, root.low_bits) || root.low_bits > LOW_BITS_MAX)
+            !bits_fit(arena, root.low_bits) || root.low_bits > SHM_TRIE_LOW_BITS_MAX)
                 return -EUCLEAN;
         *trie = (ShmTrie){
                 .arena = arena,

@@ -21,6 +21,7 @@
 
 #define SHM_TRIE_MAGIC 0x35697274U /* "tri5": shortcuts */
 #define SHM_TRIE_LEVELS_MAX 22 /* 64 bits, 3 at a time */
+#define SHM_TRIE_LOW_BITS_MAX 4 /* bits of the hash, in a node below the first levels */
 #define SHM_TRIE_BUCKETS_MAX 136 /* in a chain */
 #define SHM_TRIE_GONE (UINT64_C(3) << 30) /* in buckets: a leaf was here; the other bits are the caller's */
 
@@ -85,7 +86,8 @@ typedef struct ShmTrieCursor {
         uint16_t seen_flags; /* its flags, SHM_LEAF_* */
         uint32_t depth; /* nodes above the word */
         uint32_t index; /* the word's place in its node */
-        bool frozen; /* the node is being removed: to be helped with before the word can be changed */
+        bool frozen; /* the node is being removed or renewed: to be helped with before the word can be changed */
+        bool unlinked; /* the node is being renewed: the word above still has its previous version */
 } ShmTrieCursor;
 
 enum {
