@@ -20,7 +20,7 @@ typedef struct Pool {
         TaskQueue *tasks;
         ShmArena arena;
         ShmActor actor; /* the daemon's own, with record 0: it repairs, commits and punches pages */
-        ShmSlabSums sums; /* for all counts of slabs and objects */
+        ShmSlabSums sums; /* for all counts of slabs and objects; zeros: a count looks at all slabs */
         uint32_t slice_max; /* upper bound of pool_slice(); tests lower it so that work takes many slices */
         uint64_t started_usec; /* CLOCK_MONOTONIC */
         uint64_t born_usec; /* the same moment by CLOCK_REALTIME, which may be set later */

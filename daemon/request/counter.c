@@ -29,10 +29,15 @@ static void count_job_free(CountJob *job) {
 }
 
 static void begin_count_walk(Counter *counter) {
+        Pool *pool = counter->requests->pool;
+
         queue_move_all(&counter->served, &counter->waiting);
         counter->counted = false;
-        shm_stats_begin_sums(&counter->walk, &counter->requests->pool->sums, &counter->stats);
-        counter->walk.maps = map_info_set(&counter->requests->pool->arena);
+        if (pool->sums.arena)
+                shm_stats_begin_sums(&counter->walk, &pool->sums, &counter->stats);
+        else
+                shm_stats_begin(&counter->walk, &pool->arena, &counter->stats);
+        counter->walk.maps = map_info_set(&pool->arena);
 }
 
 static void answer_one_count(Counter *counter) {

@@ -31,7 +31,7 @@
 
 struct StandIn {
         TaskQueue *loop_tasks;
-        Pool pool; /* the loop's, but for event and tasks */
+        Pool pool; /* the loop's, but for event, tasks and sums */
         Sessions sessions;
         Requests requests;
         Listener *listener;
@@ -182,6 +182,7 @@ static int open_stand_in(StandIn *s, const Requests *real, const Listener *liste
         s->pool.event = NULL;
         s->pool.tasks = NULL;
         s->pool.on_event = NULL;
+        s->pool.sums = (ShmSlabSums){}; /* the loop's alone: a mark cleared here would be lost to them */
         r = pool_open_loop(&s->pool);
         if (r >= 0)
                 r = sessions_init(&s->sessions, &s->pool);

@@ -116,6 +116,14 @@ static uint64_t committed_size(const DaemonFixture *daemon) {
         return reply->stats->committed_bytes;
 }
 
+static uint64_t live_objects(const DaemonFixture *daemon) {
+        ProtoCall *call = daemon_connect(daemon, 0);
+        _cleanup_(proto_reply_freep) ProtoReply *reply = daemon_stats(call);
+
+        (void) proto_call_free(call);
+        return reply->stats->live_objects;
+}
+
 static int attach_error(const DaemonFixture *daemon) {
         ProtoCall *call = daemon_connect(daemon, PROTO_ROLE_WRITER);
         _cleanup_(proto_reply_freep) ProtoReply *reply = NULL;
@@ -161,12 +169,16 @@ static void expect_complaint(pid_t trim, int errors, const char *part) {
         close(errors);
 }
 
+static void make_objects(RawPool *pool, unsigned n) {
+        for (unsigned i = 0; i < n; i++)
+                assert_int_equal(shm_object_alloc(&pool->client.actor, 768, 0, NULL, &pool->handles[i], NULL),
+                                 0);
+}
+
 static void make_free_slabs(RawPool *pool) {
         uint64_t handle;
 
-        for (unsigned i = 0; i < N_OBJECTS; i++)
-                assert_int_equal(shm_object_alloc(&pool->client.actor, 768, 0, NULL, &pool->handles[i], NULL),
-                                 0);
+        make_objects(pool, N_OBJECTS);
         for (unsigned i = 0; i < N_OBJECTS; i++) {
                 handle = pool->handles[i];
                 assert_int_equal(shm_object_free(&pool->client.actor, handle), 0);
@@ -179,7 +191,7 @@ static void test_page_wait(void **state) {
         pid_t holder, trim, decoy = 0;
         FuseMount fs = {};
         int status, errors;
-        uint64_t committed;
+        uint64_t committed, live;
 
         if (fuse_mount(&fs)) {
                 decoy = start_decoy(&fs); /* it comes first in a list of processes */
@@ -188,6 +200,7 @@ static void test_page_wait(void **state) {
         make_free_slabs(pool);
         assert_int_equal(page_wait(&pool->daemon, cause, sizeof(cause)), 0);
         committed = committed_size(&pool->daemon);
+        live = live_objects(&pool->daemon);
         holder = start_holder(pool);
         WAIT_FOR(is_writing(holder) || waitpid(holder, &status, WNOHANG) == holder);
         if (!is_writing(holder))
@@ -203,11 +216,15 @@ static void test_page_wait(void **state) {
         assert_int_equal(attach_error(&pool->daemon), -ETIMEDOUT);
         expect_complaint(trim, errors, expected);
         assert_true(committed_size(&pool->daemon) == committed);
+        make_objects(pool, N_OBJECTS / 3);
+        assert_int_equal(live_objects(&pool->daemon), live + N_OBJECTS / 3);
 
         /* The daemon goes on by itself. The verb that gave up asks for nothing any more. */
         assert_int_equal(kill(holder, SIGKILL), 0);
         assert_int_equal(waitpid(holder, &status, 0), holder);
         WAIT_FOR(page_wait(&pool->daemon, cause, sizeof(cause)) == 0);
+        assert_int_equal(live_objects(&pool->daemon),
+                         live + N_OBJECTS / 3); /* nothing was counted in its place */
         assert_int_equal(ctl_run(&pool->daemon, NULL, "trim"), 0);
         assert_true(committed_size(&pool->daemon) < committed);
         assert_string_equal(cause, "");
