@@ -1853,8 +1853,6 @@ FAULTS = [
     ('trie move: the tag is not raised', 'map-move/move-insert', 'shm/map/trie/trie-move.c',
      '(void) shm_cas_acqrel(shm_slot_tag(trie->arena, id), &expected, tag + 2);', '(void) expected;',
      'put_back_node(actor, next);', 'put_back_node(actor, old->node);'),
-    ('trie move: the node is not guarded while its words are frozen', 'map-move/revoke', 'shm/map/trie/trie-move.c',
-     'shm_actor_guard(actor, old->node) && trie_freeze_words(', 'trie_freeze_words('),
     ('trie move: the node above is not guarded', 'map-move/revoke', 'shm/map/trie/trie-move.c',
      'trie_change(actor, &old->above, other ^ SHM_TRIE_FLIP)', 'trie_swap(&old->above, other ^ SHM_TRIE_FLIP)'),
     ('trie move: the node is not noted', 'map-move/alone', 'shm/map/trie/trie-move.c',
