@@ -83,16 +83,34 @@ static bool is_in(const ShmTrieCursor *c, uint64_t stop) {
 }
 
 /*
+ * One level down. A node that was moved before its next version was linked is live until it is freed, and its words go
+ * on naming the nodes that were below it. So what was found from a word of such a node, but by a handle that is not
+ * live, counts only if the word above the first node that is renewed still has it. *renewed: that word.
+ */
+static inline int walk_down(const ShmTrie *trie, ShmTrieCursor *c, TrieLink *renewed) {
+        bool is_below = c->unlinked;
+        int r;
+
+        if (__builtin_expect(!is_below, 1))
+                *renewed = (TrieLink){ c->word, c->raw, c->node };
+        r = trie_down(trie, c);
+        if (__builtin_expect(is_below, 0) && (r < 0 || c->unlinked) && !trie_link_holds(trie, *renewed))
+                return SHM_TRIE_E_CHANGED;
+        return r;
+}
+
+/*
  * To the end of the path, or to the word that holds the inner node `stop`; that walk also passes words that were frozen
  * since the trie is removed. SHM_TRIE_E_CHANGED: begin at the root. -EIDRM.
  */
 static int walk_path(const ShmTrie *trie, ShmTrieCursor *c, uint64_t stop) {
+        TrieLink renewed = {};
         bool is_frozen;
         int r = 0;
 
         for (;;) {
                 while (r == 0 && shm_trie_is_inner(c->value) && c->value != stop && !is_in(c, stop))
-                        r = trie_down(trie, c);
+                        r = walk_down(trie, c, &renewed);
                 is_frozen = r == 0 && !shm_trie_in_bucket(trie, c) && shm_trie_is_frozen(c->value);
                 c->frozen = is_frozen || (r == 0 && c->unlinked);
                 if (__builtin_expect(!c->frozen, 1))

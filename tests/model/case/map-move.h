@@ -188,6 +188,10 @@ static void t2_get_b(void) {
         world.results[2] = map_get_by(&map_tries[2], 1);
 }
 
+static void t2_get_c(void) {
+        world.results[2] = map_get_by(&map_tries[2], 2);
+}
+
 /* How often b was met. */
 static int scan(unsigned actor) {
         char buffer[SHM_CLASS_SIZE_MAX];
@@ -330,6 +334,14 @@ static void post_delete_update(unsigned dead) {
         expect(dead, 2, 0, 'a', 'x');
 }
 
+/* The node of b and c goes, too. */
+static void post_delete_get(unsigned dead) {
+        check(dead);
+        stays(2, 'c');
+        expect(dead, 1, 1, 'b', 0);
+        saw(dead, 2, 'c');
+}
+
 /* The victim is one object more. */
 static void post_reuse(unsigned dead) {
         map_check_wiped_one(map_victim);
@@ -416,6 +428,7 @@ static const ModelCase model_cases[] = {
         { .name = "revoke", .pre = pre_revoke, .actors = { t0_move, t1_revoke }, .post = post_revoke, .deaths = 1,
           .preemptions = 3, .full_preemptions = 3 },
         { .name = "deep-move-delete-update", THREE(pre_deep, t1_delete_b, t2_update_a, post_delete_update, 2) },
+        { .name = "deep-move-delete-get", THREE(pre_deep, t1_delete_b, t2_get_c, post_delete_get, 4) },
         { .name = "move-move-update", THREE(pre_two, t1_move, t2_update_b, post_move_update, 3) },
 };
 /* clang-format on */
