@@ -17,6 +17,7 @@
 #define N_OTHERS 3 /* objects that fill the first slab at first */
 
 static unsigned n_others; /* objects of no map */
+static uint64_t leaf_of_c;
 
 /*
  * One node of a and b, or with `deep` another one below it, of b and c. The node of a is in another slab than the
@@ -49,7 +50,11 @@ static void pre_two(void) {
 }
 
 static void pre_deep(void) {
+        ShmTrieCursor c;
+
         init(0, true);
+        map_must(shm_trie_seek(&map_tries[0], HASH_B_TOO, &c));
+        leaf_of_c = c.value;
         map_ready(4);
 }
 
@@ -190,6 +195,11 @@ static void t2_get_b(void) {
 
 static void t2_get_c(void) {
         world.results[2] = map_get_by(&map_tries[2], 2);
+}
+
+/* Repair asks so for a thread that died. */
+static void t2_ask_for_c(void) {
+        world.results[2] = shm_trie_contains(&world_arena, map_root, HASH_B_TOO, leaf_of_c);
 }
 
 /* How often b was met. */
@@ -342,6 +352,13 @@ static void post_delete_get(unsigned dead) {
         saw(dead, 2, 'c');
 }
 
+/* The leaf of c is linked all the time. */
+static void post_delete_ask(unsigned dead) {
+        check(dead);
+        expect(dead, 1, 1, 'b', 0);
+        saw(dead, 2, 1);
+}
+
 /* The victim is one object more. */
 static void post_reuse(unsigned dead) {
         map_check_wiped_one(map_victim);
@@ -429,6 +446,7 @@ static const ModelCase model_cases[] = {
           .preemptions = 3, .full_preemptions = 3 },
         { .name = "deep-move-delete-update", THREE(pre_deep, t1_delete_b, t2_update_a, post_delete_update, 2) },
         { .name = "deep-move-delete-get", THREE(pre_deep, t1_delete_b, t2_get_c, post_delete_get, 4) },
+        { .name = "deep-move-delete-ask", THREE(pre_deep, t1_delete_b, t2_ask_for_c, post_delete_ask, 4) },
         { .name = "move-move-update", THREE(pre_two, t1_move, t2_update_b, post_move_update, 3) },
 };
 /* clang-format on */
