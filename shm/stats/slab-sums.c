@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "shm/slab/changed.h"
 #include "shm/slab/slab.h"
@@ -69,13 +70,15 @@ static void sum_slab(ShmSlabSums *sums, uint32_t seen, int64_t sign) {
         SlabWord w = { .high = (uint64_t) (seen >> SEEN_KEY_SHIFT) << SLAB_CLASS_SHIFT };
         uint64_t taken = (seen >> SEEN_TAKEN_SHIFT) % (1U << (SEEN_KEY_SHIFT - SEEN_TAKEN_SHIFT));
         uint64_t n = (uint64_t) sign * taken, size = n * shm_slab_class(sums->arena, w)->size;
-        ShmEraSum *era = shm_slab_sums_era(sums, slab_word_epoch(w), slab_word_era(w));
-        ShmSlabSum *sum = &sums->of[slab_word_epoch(w)][slab_word_class(w)];
+        ShmEraSum *era;
+        ShmSlabSum *sum;
 
         sums->committed += kind != SEEN_NO_PAGES ? (uint64_t) sign : 0;
         sums->free += kind == SEEN_FREE ? (uint64_t) sign : 0;
         if (kind != SEEN_IN_USE)
                 return;
+        era = shm_slab_sums_era(sums, slab_word_epoch(w), slab_word_era(w));
+        sum = shm_slab_sums_of(sums, slab_word_epoch(w), slab_word_class(w));
         sum->slabs += (uint64_t) sign;
         sum->taken += n;
         sum->taken_size += size;
@@ -142,11 +145,27 @@ void shm_slab_sums_begin(ShmSumsWalk *walk, ShmSlabSums *sums) {
         sums->renewed = walk->renew_to;
 }
 
+static size_t size_of_seen(const ShmArena *arena) {
+        return arena->n_slabs * sizeof(uint32_t);
+}
+
+static size_t size_of_eras(const ShmArena *arena) {
+        return (size_t) arena->n_epochs * (SLAB_ERA_BITS + 1) * sizeof(ShmEraSum);
+}
+
+/* Zeros that take no memory before they are written, which calloc() does not promise. NULL: there is none. */
+static void *map_zeros(size_t size) {
+        void *zeros = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return zeros == MAP_FAILED ? NULL : zeros;
+}
+
 int shm_slab_sums_init(ShmSlabSums *sums, const ShmArena *arena) {
         *sums = (ShmSlabSums){ .arena = arena };
-        sums->seen = calloc(arena->n_slabs, sizeof(*sums->seen));
-        sums->eras = calloc((size_t) arena->n_epochs * (SLAB_ERA_BITS + 1), sizeof(*sums->eras));
-        if (!sums->seen || !sums->eras) {
+        sums->seen = map_zeros(size_of_seen(arena));
+        sums->eras = map_zeros(size_of_eras(arena));
+        sums->of = calloc((size_t) arena->n_epochs * arena->n_classes, sizeof(*sums->of));
+        if (!sums->seen || !sums->eras || !sums->of) {
                 shm_slab_sums_deinit(sums);
                 return -ENOMEM;
         }
@@ -156,7 +175,10 @@ int shm_slab_sums_init(ShmSlabSums *sums, const ShmArena *arena) {
 }
 
 void shm_slab_sums_deinit(ShmSlabSums *sums) {
-        free(sums->seen);
-        free(sums->eras);
+        if (sums->seen)
+                (void) munmap(sums->seen, size_of_seen(sums->arena));
+        if (sums->eras)
+                (void) munmap(sums->eras, size_of_eras(sums->arena));
+        free(sums->of);
         *sums = (ShmSlabSums){};
 }

@@ -25,7 +25,7 @@ typedef struct ShmSlabSums {
         uint32_t *seen; /* by slab: its word as it was counted, see digest_word() */
         ShmEraSum *eras; /* by epoch and the low bits of the era: see shm_slab_sums_era() */
         uint64_t committed, free; /* slabs */
-        ShmSlabSum of[SHM_EPOCHS_MAX][SHM_CLASSES_MAX];
+        ShmSlabSum *of; /* by epoch and class: see shm_slab_sums_of() */
         uint32_t renewed; /* up to this group all are counted anew, whether they changed or not */
 } ShmSlabSums;
 
@@ -44,6 +44,10 @@ typedef struct ShmSumsWalk {
 } ShmSumsWalk;
 void shm_slab_sums_begin(ShmSumsWalk *walk, ShmSlabSums *sums);
 bool shm_slab_sums_step(ShmSumsWalk *walk, ShmSlabSums *sums, uint32_t *budget);
+
+static inline ShmSlabSum *shm_slab_sums_of(const ShmSlabSums *sums, uint32_t epoch, uint32_t class) {
+        return &sums->of[epoch * sums->arena->n_classes + class];
+}
 
 /* `era`: the low bits, as in slab words. */
 static inline ShmEraSum *shm_slab_sums_era(const ShmSlabSums *sums, uint32_t epoch, uint32_t era) {

@@ -203,7 +203,7 @@ static void take_epoch_sums(const ShmStatsWalk *c, uint32_t epoch) {
         ShmStats *s = c->stats;
 
         for (uint32_t class = 0; class < c->arena->n_classes; class ++) {
-                const ShmSlabSum *sum = &c->sums->of[epoch][class];
+                const ShmSlabSum *sum = shm_slab_sums_of(c->sums, epoch, class);
                 ShmCount count = count_of(sum->slabs, sum->taken, sum->taken_size);
 
                 s->epoch_classes[epoch][class] = count;

@@ -10,13 +10,15 @@
 
 /* The counting actor's own. world.notes[0] has the content of `seen` after its last whole count. */
 static ShmSlabSums sums;
+static ShmSlabSum sums_of[SHM_EPOCHS_MAX * SHM_CLASSES_MAX];
 static uint32_t seen[2];
 static ShmEraSum eras[WORLD_N_EPOCHS * (SLAB_ERA_BITS + 1)];
 
 static void sums_begin(void) {
         memset(seen, 0, sizeof(seen));
         memset(eras, 0, sizeof(eras));
-        sums = (ShmSlabSums){ .arena = &world_arena, .seen = seen, .eras = eras };
+        memset(sums_of, 0, sizeof(sums_of));
+        sums = (ShmSlabSums){ .arena = &world_arena, .seen = seen, .eras = eras, .of = sums_of };
 }
 
 /* Counts the slabs that changed, and none besides. */
@@ -34,7 +36,8 @@ static void pre_counted(uint32_t n_objects) {
         world_tidy();
         sums_begin();
         count_changed();
-        model_own(1, &sums, offsetof(ShmSlabSums, of) + sizeof(sums.of[0]));
+        model_own(1, &sums, sizeof(sums));
+        model_own(1, sums_of, world_arena.n_classes * sizeof(sums_of[0]));
         model_own(1, seen, sizeof(seen));
         model_own(1, eras, 4 * sizeof(eras[0]));
 }
