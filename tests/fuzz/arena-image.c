@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/arena/arena-map.h"
 #include "shm/cache/cache.h"
 #include "shm/arena/client.h"
 #include "shm/map/leaf/leaf.h"
@@ -194,7 +195,7 @@ static Region region(uint8_t which) {
                 { base + offsetof(ShmHeader, n_slabs_ever), 20 * 64 },
                 { image.clients, IMAGE_N_RECORDS * sizeof(ShmClient) },
                 { image.records, IMAGE_N_RECORDS * image.record_stride },
-                { image.sets, (size_t) ((uint8_t *) image.lines - (uint8_t *) image.sets) },
+                { image.changed, (size_t) ((uint8_t *) image.lines - (uint8_t *) image.changed) },
                 { image.lines, IMAGE_N_SLABS * sizeof(ShmSlabLine) },
                 { image.tags, IMAGE_N_SLABS * sizeof(ShmTags) },
                 { image.slabs, N_COMMITTED * SHM_SLAB_SIZE },
@@ -328,14 +329,9 @@ void image_end_operation(void) {
 
 /* Mapping */
 
-static void *shift(void *at, ptrdiff_t by) {
-        return (uint8_t *) at + by;
-}
-
 /* Room on both sides that nobody else gets meanwhile. */
 static void move_between_guards(ShmArena *a) {
         static uint8_t *room;
-        ptrdiff_t by;
 
         if (!room)
                 room = mmap(NULL, a->size + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -343,16 +339,7 @@ static void move_between_guards(ShmArena *a) {
         require(room != MAP_FAILED);
         require(mremap(a->base, a->size, a->size, MREMAP_MAYMOVE | MREMAP_FIXED, room + GUARD) ==
                 room + GUARD);
-        by = room + GUARD - a->base;
-        a->base = shift(a->base, by);
-        a->header = shift(a->header, by);
-        a->clients = shift(a->clients, by);
-        a->heads = shift(a->heads, by);
-        a->records = shift(a->records, by);
-        a->sets = shift(a->sets, by);
-        a->lines = shift(a->lines, by);
-        a->tags = shift(a->tags, by);
-        a->slabs = shift(a->slabs, by);
+        shm_arena_move(a, room + GUARD);
 }
 
 int image_attach(ShmArena *arena) {
