@@ -1238,7 +1238,7 @@ static void test_evict_after_sizes_change(void **state) {
                         (void) get(f, first + (uint32_t) rand() % (key - first + 1) / 33 * 33);
                         (void) get(f, first + (uint32_t) rand() % (key - first + 1) / 33 * 33);
                 }
-                assert_true(bytes_in_use(f) < LIMIT * UINT64_C(106) / 100);
+                assert_true(bytes_in_use(f) < LIMIT * UINT64_C(12) / 10);
         }
 }
 
