@@ -114,6 +114,8 @@ class Page(VerbTest):
                 self.assertRegex(line, 'Attaching [0-9]+ probe')
                 # It says so before it does; then each place has a breakpoint, one after the other.
                 wait_for(lambda: self.is_watched(program))
+                # Only then has each breakpoint its program, without which what happens there is lost.
+                wait_for(lambda: 'poll' in pathlib.Path(f'/proc/{tracer.pid}/wchan').read_text(encoding='ascii'))
                 act()
                 return self.ended(tracer)
             finally:
