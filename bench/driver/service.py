@@ -108,7 +108,7 @@ class Daemon:
             if not message:
                 return          # shut down
             lines = message.decode().split('\n')
-            if 'FDSTORE=1' in lines and self.arena is None and fds:
+            if 'FDSTORE=1' in lines and 'FDNAME=arena' in lines and self.arena is None and fds:
                 self.arena = fds.pop()
             # A barrier is answered by closing it.
             for fd in fds:
