@@ -83,13 +83,13 @@ class HugeClose(HugeCase):
         going, staying = self.object_client(), self.object_client()
         going.do('alloc 4096 1000')
         staying.do('alloc 4096 1')
-        going.do('alloc 4096 1000')             # nearly all of the pool, wherever each of the two began
+        going.do('alloc 4096 800')              # most of the pool: caches and the reserve have some of the rest
         self.text('epoch', 'advance')
         going.do('free')
         before = self.json('stats')['huge_splits']
         closed = self.json('epoch', 'close', '0')
         self.assertEqual(closed['live_objects'], 1)
-        self.assertGreater(closed['reclaimed_bytes'], 1900 * 4096)
+        self.assertGreater(closed['reclaimed_bytes'], 1700 * 4096)
         self.assertGreater(closed['huge_splits'], 0)
         self.assertLessEqual(closed['huge_splits'], 2)      # that of the object, and the last one
         self.assertEqual(self.json('stats')['huge_splits'], before + closed['huge_splits'])
