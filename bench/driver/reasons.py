@@ -1,4 +1,4 @@
-"""Why a target is missed, where that is known: what takes the time, and what was tried. The report prints these."""
+"""Why a target is missed, where that is known: the time's use, and all that was tried. The report prints these."""
 
 import re
 
@@ -10,13 +10,13 @@ REASONS = {
     r'batch-128: 1.2 x':
         'As for the pair; the tags of 1024 objects are 4 KiB more to read and to write than DPDK has.',
     r'one call for 16 objects':
-        'What a call does once is a third of a single call here; the tag and the handle of each object stay. 0.60 to 0.71 on one '
+        'The work that a call does once is a third of a single call here; the tag and the handle of each object stay. 0.60 to 0.71 on one '
         'machine, by its state.',
     r'two processes, batch 1024, a pair':
         'A bound in nanoseconds: a pair of glibc takes 9 ns in the fast state of the Intel machine that was measured, and 16 in its '
         'slow one. The ratio over glibc, below, is met in both.',
     r"two processes, batch, over Boost's":
-        '0.19 to 0.22 in two reports on one machine: in this case two processes have both processors, and whatever else runs waits for one.',
+        '0.19 to 0.22 in two reports on one machine: in this case two processes have both processors, and all else that runs waits for one.',
     r'churn, alloc p99.9 over mimalloc':
         '0.91 and 1.25 in two reports on one machine: p99.9 is a refill of the cache in both, where that is interrupted.',
     r'free by another process over DPDK':

@@ -3,7 +3,7 @@
  * that hit, of 10,000 keys in a map that evicts and in one of as many entries that does not. (Other stores may evict
  * keys that were put just now.)
  *
- * Control: a loop that computes for as long as a put takes, and allocates nothing. What is slow there is the machine.
+ * Control: a loop that computes for as long as a put takes, and allocates nothing: its slow turns are the machine's.
  */
 #include <string.h>
 

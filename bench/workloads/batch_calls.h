@@ -3,7 +3,7 @@
  * N objects allocated, then freed: by one call for each object, and by one call for all of them. The two take turns, so
  * that a disturbance meets both. Objects are not touched, since calls for many of them return handles alone.
  *
- * And handles in random order, of many slabs, each of which is freed once: what frees in one call cost beside frees one
+ * And handles in random order, of many slabs, each of which is freed once: the cost of one call beside frees one
  * by one, where a call has little to gain.
  */
 #include "bench/harness/harness.h"

@@ -20,7 +20,8 @@
  *      values, whichever is linked.
  *   2. Threads that renew the node may be late: each writes words of the next version in place of frozen words. So
  *      the thread that moved the node writes them all before it frees the node: a write that comes late does not find
- *      the word that it expects. Nobody else frees the node but repair, and a revocation: they await guards.
+ *      the word that it expects. Nobody else frees the node but repair, and a revocation. These await the guards of
+ *      such threads, and this thread's note, under the next version, keeps the node until it has written the words.
  *   3. A node goes to a slab before its own alone. So each move is a step to an end, however many threads move nodes.
  *
  * Who may do what: a writer, with its own actor, outside any operation, with two notes.
